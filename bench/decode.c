@@ -25,7 +25,7 @@
 #include "bench/files.h"
 #include "bench/libjpeg.h"
 #include "jpeg/index.h"
-#include "image/preset.h"
+#include "recipe/preset.h"
 
 #define SIZE 224
 #define RESIZE 256
@@ -269,10 +269,8 @@ static void set_up_libjpeg(void)
 
 int main(int argc, char **argv)
 {
-	struct tsi_image_opts opts = { .preset = &tsi_preset_train,
-				       .size = SIZE,
-				       .resize = RESIZE,
-				       .seed = 1 };
+	struct tsi_recipe *recipe;
+	struct tsi_image_opts opts = { .seed = 1 };
 	uint8_t *sample = malloc((size_t)SIZE * SIZE * 3);
 	int passes = bench_quick(12, 3);
 	struct tsi_image *im[2];
@@ -281,6 +279,10 @@ int main(int argc, char **argv)
 
 	if (argc != 2)
 		bench_die("usage: decode DIR");
+	if (tsi_preset_recipe(tsi_preset_at(TSI_PRESET_TRAIN), SIZE, RESIZE,
+			      &recipe))
+		bench_die("%s", tsock_errmsg());
+	opts.recipe = recipe;
 	bench_pin(0, 0);
 	jpeg.err = bench_libjpeg_errors(&errors);
 	jpeg_create_decompress(&jpeg);

@@ -25,7 +25,7 @@
 #include "bench/bench.h"
 #include "bench/files.h"
 #include "jpeg/index.h"
-#include "image/preset.h"
+#include "recipe/preset.h"
 #include "packed/record.h"
 
 #define MAX_FILES 240
@@ -160,11 +160,14 @@ static void report(uint32_t size, uint32_t epochs, int passes)
 
 static void measure_size(uint32_t size, uint32_t epochs, int passes)
 {
-	struct tsi_image_opts o = { .preset = &tsi_preset_train,
-				    .size = size,
-				    .seed = 1 };
+	struct tsi_recipe *recipe;
+	struct tsi_image_opts o = { .seed = 1 };
 	struct tsi_box box;
 
+	if (tsi_preset_recipe(tsi_preset_at(TSI_PRESET_TRAIN), size, 256,
+			      &recipe))
+		bench_die("%s", tsock_errmsg());
+	o.recipe = recipe;
 	if (tsi_jpeg_index_create(nfiles, INDEX_MEMORY, &o.jpeg_index) ||
 	    tsi_image_create(&o, &image[0]))
 		bench_die("%s", tsock_errmsg());

@@ -27,7 +27,7 @@
 #include "packed/blocks.h"
 #include "packed/expand.h"
 #include "jpeg/whole.h"
-#include "image/preset.h"
+#include "recipe/preset.h"
 #include "packed/record.h"
 
 #define MAX_FILES 240
@@ -245,15 +245,17 @@ static void report(int passes)
 
 int main(int argc, char **argv)
 {
-	struct tsi_image_opts opts = { .preset = &tsi_preset_train,
-				       .size = 224,
-				       .resize = 256,
-				       .seed = 1 };
+	struct tsi_recipe *recipe;
+	struct tsi_image_opts opts = { .seed = 1 };
 	int passes = bench_quick(9, 3);
 	double bytes = 0, packed = 0;
 
 	if (argc != 2)
 		bench_die("usage: packed DIR");
+	if (tsi_preset_recipe(tsi_preset_at(TSI_PRESET_TRAIN), 224, 256,
+			      &recipe))
+		bench_die("%s", tsock_errmsg());
+	opts.recipe = recipe;
 	bench_pin(0, 0);
 	coef = aligned_alloc(64, (size_t)8192 * 48 * 128);
 	last = malloc((size_t)8192 * 48);

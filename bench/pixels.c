@@ -25,7 +25,7 @@
 #include "bench/bench.h"
 #include "bench/files.h"
 #include "bench/libjpeg.h"
-#include "image/crop.h"
+#include "transforms/resized_crop.h"
 #include "jpeg/entropy.h"
 #include "jpeg/kernel.h"
 #include "jpeg/pixels.h"
@@ -179,6 +179,21 @@ static void free_blocks(struct file *f)
 	}
 }
 
+/* A box of the train preset. */
+static void draw_box(struct file *f, uint64_t i)
+{
+	static const struct tsi_crop_range usual = { { 0.08, 1 },
+						     { 3 / 4.0, 4 / 3.0 } };
+	struct tsi_words words = tsi_words_of(1, 0, i, 0);
+	struct tsi_crop_box box;
+
+	tsi_crop_draw(&usual, &words, f->frame.width, f->frame.height, &box);
+	f->box = (struct tsi_box){ .top = (int32_t)box.top,
+				   .left = (int32_t)box.left,
+				   .height = (int32_t)box.height,
+				   .width = (int32_t)box.width };
+}
+
 /* The coefficients of f; false: not a file for our decoder. */
 static bool prepare(struct tsi_jpeg_entropy *e, struct file *f, size_t i)
 {
@@ -202,7 +217,7 @@ static bool prepare(struct tsi_jpeg_entropy *e, struct file *f, size_t i)
 			bench_die("no memory");
 	}
 	tsi_jpeg_entropy_open(e, &scan, f->data, f->len);
-	tsi_crop_train(1, 0, i, f->frame.width, f->frame.height, &f->box);
+	draw_box(f, i);
 	return read_blocks(e, f);
 }
 

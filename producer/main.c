@@ -21,6 +21,7 @@
 #include "cli/serve.h"
 #include "cli/stop.h"
 #include "cli/supervise.h"
+#include "cli/transform.h"
 #include "tsock/tsock.h"
 
 static sigset_t stopping;
@@ -151,6 +152,9 @@ static int run_mode(const struct tsi_options *o)
 	switch (o->mode) {
 	case TSI_RUN_HELP:
 		tsi_help_print(stdout);
+		return TSI_EXIT_OK;
+	case TSI_RUN_TRANSFORMS:
+		tsi_transform_help(stdout);
 		return TSI_EXIT_OK;
 	case TSI_RUN_VERSION:
 		tsi_report_version();

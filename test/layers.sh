@@ -13,7 +13,8 @@
 #   producer/resample, jpeg,    pixel too
 #     png
 #   producer/ops                pixel and resample too
-#   producer/recipe             ops too
+#   producer/transforms         ops too
+#   producer/recipe             transforms too
 #   producer/packed             jpeg too
 #   producer/image              all of these from pixel on
 #   producer/run                data and io too: it serves as any program does
@@ -44,7 +45,7 @@ here=$(cd "$(dirname "$0")/.." && pwd)
 folders=(include lib producer examples bindings bench test)
 lib_order=(base order ragged view mem ring convert stage wire)
 # From an image file's bytes to a sample's pixels.
-rooms=(pixel resample ops recipe jpeg packed png image)
+rooms=(pixel resample ops transforms recipe jpeg packed png image)
 bad=0
 
 complain()
@@ -99,7 +100,8 @@ allowed()
 	io | pixel) echo "include base $1" ;;
 	resample | jpeg | png) echo "include base pixel $1" ;;
 	ops) echo include base pixel resample ops ;;
-	recipe) echo include base pixel resample ops recipe ;;
+	transforms) echo include base pixel resample ops transforms ;;
+	recipe) echo include base pixel resample ops transforms recipe ;;
 	packed) echo include base pixel jpeg packed ;;
 	image) echo "include base ${rooms[*]}" ;;
 	run) echo "include base data io ${rooms[*]} run" ;;
@@ -289,7 +291,7 @@ self_test()
 		lib/serve/membership.h \
 		producer/data/index.h producer/io/reader.h \
 		producer/image/load.h producer/jpeg/jpeg.h producer/png/png.h \
-		producer/packed/expand.h \
+		producer/packed/expand.h producer/transforms/op.h \
 		producer/run/pool.h producer/cli/options.h; do
 		mkdir -p "$copy/${file%/*}"
 		echo '#include "tsock/tsock.h"' >"$copy/$file"
@@ -328,7 +330,8 @@ self_test()
 	plant producer/jpeg/x86/x.c '#include "packed/expand.h"' 'jpeg must not'
 	plant producer/resample/x.c '#include "jpeg/jpeg.h"' 'resample must not'
 	plant producer/png/x.c '#include "jpeg/jpeg.h"' 'png must not'
-	plant producer/ops/x.c '#include "recipe/recipe.h"' 'ops must not'
+	plant producer/ops/x.c '#include "transforms/op.h"' 'ops must not'
+	plant producer/transforms/x.c '#include "image/load.h"' 'transforms must not'
 	plant producer/recipe/x.c '#include "image/load.h"' 'recipe must not'
 	plant producer/packed/x.c '#include "png/png.h"' 'packed must not'
 	plant producer/run/x.c '#include "order/order.h"' 'run must not'

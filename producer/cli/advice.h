@@ -5,20 +5,8 @@
 #ifndef TSI_CLI_ADVICE_H
 #define TSI_CLI_ADVICE_H
 
-#include <stdbool.h>
-#include <stddef.h>
-
 #include "cli/options.h"
 #include "data/index.h"
-
-/*
- * The word that a misspelt one is near to, among words separated by '|'; its
- * length in *len.  NULL when none is.
- */
-const char *tsi_advice_word(const char *word, const char *list, size_t *len);
-
-/* Do a and b differ by no more than one or two typing errors? */
-bool tsi_advice_near(const char *a, size_t alen, const char *b, size_t blen);
 
 /*
  * The folder d->folder is there and holds no class folders, or isn't there:

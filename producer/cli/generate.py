@@ -32,7 +32,7 @@ Option = namedtuple("Option", "group kind name letter arg part help")
 
 SOURCE = """\
 #include "data/format.h"
-#include "image/preset.h"
+#include "recipe/preset.h"
 #define GROUP(...) @GROUP, __VA_ARGS__@
 #define OPTION(...) @OPTION, __VA_ARGS__@
 #define ACTION(...) @ACTION, __VA_ARGS__@
@@ -83,7 +83,7 @@ def string(text):
 
 def read_options():
     options, group = [], None
-    for row in re.findall(r"@([^@]*)@", preprocessed()):
+    for row in re.findall("@((?:%s|[^@])*)@" % STRING, preprocessed()):
         what, *row = arguments(row)
         if what == "GROUP":
             group = string(row[0])

@@ -11,11 +11,13 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/spelling.h"
 #include "cli/advice.h"
 #include "cli/guess.h"
 #include "cli/node.h"
 #include "cli/option_table.h"
 #include "cli/split.h"
+#include "cli/transform.h"
 #include "cli/value.h"
 
 static int set_slow(const char *value, struct tsi_slow *to)
@@ -221,31 +223,14 @@ static int bad_option(int got, char **argv, const struct words *w)
 				       "--%s is one",
 				       (int)len, word, l->name);
 	for (const struct option *l = w->longs; l->name; l++)
-		if (len > 2 && tsi_advice_near(word + 2, len - 2, l->name,
-					       strlen(l->name)))
+		if (len > 2 && tsi_spelling_near(word + 2, len - 2, l->name,
+						 strlen(l->name)))
 			return tsi_err(TSOCK_EARG,
 				       "unknown option %.*s; did you mean "
 				       "--%s? --help lists them all",
 				       (int)len, word, l->name);
 	return tsi_err(TSOCK_EARG, "unknown option %.*s; --help lists them all",
 		       (int)len, word);
-}
-
-static void warn_if_odd(struct tsi_options *o)
-{
-	const struct tsi_preset *preset = o->images;
-	unsigned n = 0;
-
-	if (o->given[TSI_OPTION_resize] && preset->no_resize)
-		snprintf(o->warning[n++], sizeof(o->warning[0]),
-			 "--resize has no effect with the %s preset, %s",
-			 preset->name, preset->no_resize);
-	if (!preset->no_resize && o->size > o->resize)
-		snprintf(o->warning[n++], sizeof(o->warning[0]),
-			 "--size %" PRIu64 " is above --resize %" PRIu64
-			 ": images get black margins, as torchvision makes "
-			 "them",
-			 o->size, o->resize);
 }
 
 /*
@@ -283,6 +268,8 @@ static void default_name(struct tsi_options *o)
 /* What depends on other options. */
 static int complete(struct tsi_options *o)
 {
+	int err;
+
 	if (!o->root)
 		return tsi_err(TSOCK_EARG,
 			       "--root is missing: the folder of the data set");
@@ -299,14 +286,6 @@ static int complete(struct tsi_options *o)
 	o->data.split = o->split;
 	if (!o->name[0])
 		default_name(o);
-	if (o->preset != TSI_UNSET)
-		o->images = tsi_preset_at((unsigned)o->preset);
-	else
-		o->images = o->split == TSI_SPLIT_VAL ? &tsi_preset_eval
-						      : &tsi_preset_train;
-	if (o->order == TSI_UNSET)
-		o->order = o->images->in_order ? TSOCK_ORDER_SEQUENTIAL
-					       : TSOCK_ORDER_PHILOX;
 	if (o->grows && o->select)
 		return tsi_err(
 			TSOCK_EARG,
@@ -325,17 +304,20 @@ static int complete(struct tsi_options *o)
 		return tsi_err(TSOCK_EARG,
 			       "--fast contradicts --pillow: fast pixels are "
 			       "those of no Pillow; leave out one of them");
+	err = tsi_transform_choose(o);
+	if (err)
+		return err;
 	if (o->order == TSOCK_ORDER_TORCH && o->segments > 1)
 		return tsi_err(TSOCK_EARG,
 			       "--segments %" PRIu64
 			       " contradicts --order torch: its shuffle can't "
 			       "be cut; use --order philox",
 			       o->segments);
-	warn_if_odd(o);
 	o->data.folder = tsi_split_folder(o->data.root, o->data.split);
-	return o->data.folder
-		       ? 0
-		       : tsi_err(TSOCK_ENOMEM, "no memory for the options");
+	if (!o->data.folder)
+		return tsi_err(TSOCK_ENOMEM, "no memory for the options");
+	tsi_transform_warn(o);
+	return 0;
 }
 
 static const struct tsi_options defaults = {
@@ -361,7 +343,10 @@ int tsi_options_parse(struct tsi_options *out, int argc, char **argv)
 		if (err)
 			return err;
 	}
-	if (o.mode == TSI_RUN_HELP || o.mode == TSI_RUN_VERSION) {
+	if (o.transform && !strcmp(o.transform, "help"))
+		o.mode = TSI_RUN_TRANSFORMS;
+	if (o.mode == TSI_RUN_HELP || o.mode == TSI_RUN_VERSION ||
+	    o.mode == TSI_RUN_TRANSFORMS) {
 		*out = o;
 		return 0;
 	}
@@ -375,8 +360,10 @@ int tsi_options_parse(struct tsi_options *out, int argc, char **argv)
 	if (o.mode != TSI_RUN_LIST && o.mode != TSI_RUN_DEVICES &&
 	    o.mode != TSI_RUN_STOP) {
 		err = complete(&o);
-		if (err)
+		if (err) {
+			tsi_options_fini(&o);
 			return err;
+		}
 	}
 	*out = o;
 	return 0;
@@ -386,6 +373,8 @@ void tsi_options_fini(struct tsi_options *o)
 {
 	free(o->data.folder);
 	o->data.folder = NULL;
+	tsi_recipe_free(o->recipe);
+	o->recipe = NULL;
 }
 
 void tsi_options_pipeline(const struct tsi_options *o,
@@ -404,9 +393,7 @@ void tsi_options_pipeline(const struct tsi_options *o,
 		.sharded = o->given[TSI_OPTION_shard],
 		.rank = o->shard.rank,
 		.world = o->shard.world,
-		.preset = o->images,
-		.size = (uint32_t)o->size,
-		.resize = (uint32_t)o->resize,
+		.recipe = o->recipe,
 		.seed = o->seed,
 		.pillow = (uint32_t)o->pillow,
 		.fast = o->fast,

@@ -13,12 +13,14 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "recipe/preset.h"
 #include "run/pipeline.h"
 #include "wire/address.h"
 
 /* What a bare run does, and what is done instead of it. */
 enum tsi_run_mode {
 	TSI_RUN_SERVE,
+	TSI_RUN_TRANSFORMS, /* --transform help */
 #define ACTION(mode, ...) TSI_RUN_##mode,
 #include "cli/options.def"
 };
@@ -80,7 +82,8 @@ struct tsi_options {
 
 	/* What follows from them. */
 	struct tsi_dataset data;
-	const struct tsi_preset *images; /* how they are made */
+	struct tsi_recipe *recipe;       /* how samples are made of images, */
+	const struct tsi_preset *images; /* and its preset; NULL: it has none */
 	char warning[2][160]; /* odd, but meant perhaps; "" is none */
 };
 

@@ -144,8 +144,9 @@ void tsi_report_plan(const struct tsi_plan *p)
 	printf("epoch         %s samples\n",
 	       tsi_number_thousands(n, tsi_sampler_epoch_len(p->sampler)));
 	print_order(p);
-	printf("images        %s, %u x %u%s\n", o->preset->name, o->size,
-	       o->size, o->fast ? ", fast" : "");
+	printf("images        %u x %u%s\n", o->recipe->width, o->recipe->height,
+	       o->fast ? ", fast" : "");
+	printf("transform     %s\n", o->recipe->text);
 	printf("threads       %u\n", p->pipeline.threads);
 	printf("ring          %s samples, join window %s, batches up to %s\n",
 	       tsi_number_thousands(ring, p->geometry.capacity),
@@ -226,8 +227,8 @@ void tsi_report_start(const struct tsi_plan *p, const struct tsi_pool *pool)
 		p->scan_seconds);
 	report_bad(p);
 	tsi_log(TSOCK_LOG_INFO,
-		"%s, %u x %u%s, %s order, seed %" PRIu64 ", %u segment%s",
-		o->preset->name, o->size, o->size, o->fast ? ", fast" : "",
+		"%u x %u%s, %s order, seed %" PRIu64 ", %u segment%s",
+		o->recipe->width, o->recipe->height, o->fast ? ", fast" : "",
 		tsi_options_order(o->order), o->seed,
 		tsi_sampler_segments(p->sampler),
 		tsi_sampler_segments(p->sampler) == 1 ? "" : "s");

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * load.c - sniff, decode, crop, resize, flip: the composition, as a preset
- * plans it.
+ * load.c - sniff, decode, crop, resize, flip and what else a recipe does.
  *
  * Rows flow in strips from a decoder to the resampler and from there to the
- * sample; no whole image is ever held.
+ * sample, or to the picture that further operations change; no whole image is
+ * held, unless a recipe begins with what needs all of it.
  */
 #include "image/load.h"
 #include "image/sniff.h"
@@ -13,9 +13,11 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "ops/fill.h"
+#include "ops/flip.h"
 #include "pixel/budget.h"
 #include "image/formats.h"
-#include "image/preset.h"
+#include "recipe/recipe.h"
 #include "resample/resample.h"
 #include "pixel/wrapped.h"
 
@@ -24,27 +26,30 @@ struct tsi_image {
 	bool trusted;
 	enum tsi_passes passes;
 	struct tsi_resample *resample;
+	struct tsi_canvas canvas;      /* what operations on pixels change */
+	double *draws;                 /* of the sample at hand */
 	struct tsi_decoder *decoder[]; /* one of each format */
 };
 
-static int check_opts(const struct tsi_image_opts *o)
+/* What operations on finished pixels need. */
+static int prepare_recipe(struct tsi_image *img)
 {
-	if (!o->preset)
-		return tsi_err(TSOCK_EARG, "a preset is missing");
-	if (!o->size || o->size > TSI_IMAGE_SIZE_MAX)
-		return tsi_err(TSOCK_EARG, "size is %u, must be 1 to %u",
-			       o->size, TSI_IMAGE_SIZE_MAX);
-	return o->preset->check ? o->preset->check(o) : 0;
+	/* One more than none: memory of no bytes is NULL, perhaps. */
+	img->draws = calloc(img->opts.recipe->draws + 1, sizeof(double));
+	if (!img->draws)
+		return tsi_err(TSOCK_ENOMEM, "no memory for an image decoder");
+	tsi_canvas_init(&img->canvas, TSI_SIMD_BEST);
+	img->canvas.resample = img->resample;
+	img->canvas.pillow12 = img->passes == TSI_PASSES_12;
+	return 0;
 }
 
 int tsi_image_create(const struct tsi_image_opts *opts, struct tsi_image **out)
 {
 	struct tsi_image *img;
 	unsigned formats = 0;
-	int err = check_opts(opts);
+	int err = 0;
 
-	if (err)
-		return err;
 	while (tsi_decoders[formats])
 		formats++;
 	img = calloc(1, sizeof(*img) + formats * sizeof(img->decoder[0]));
@@ -57,6 +62,8 @@ int tsi_image_create(const struct tsi_image_opts *opts, struct tsi_image **out)
 		err = tsi_decoders[i]->create(&img->decoder[i]);
 	if (!err)
 		err = tsi_resample_create(TSI_SIMD_BEST, &img->resample);
+	if (!err)
+		err = prepare_recipe(img);
 	if (err) {
 		tsi_image_destroy(img);
 		return err;
@@ -72,11 +79,13 @@ void tsi_image_destroy(struct tsi_image *img)
 	for (unsigned i = 0; tsi_decoders[i]; i++)
 		tsi_decoders[i]->destroy(img->decoder[i]);
 	tsi_resample_destroy(img->resample);
+	tsi_canvas_fini(&img->canvas);
+	free(img->draws);
 	free(img);
 }
 
 /* Both edges are to shrink so many times at least: 1, 2, 4 or 8. */
-static unsigned shrink_of(const struct tsi_preset_plan *p)
+static unsigned shrink_of(const struct tsi_geometry_axes *p)
 {
 	unsigned n = 8;
 
@@ -96,21 +105,29 @@ static void shrink_edge(struct tsi_axis *a, uint32_t *at, unsigned n)
 	a->in = end - *at;
 }
 
+/* What is to be decoded, and what of it goes where in a picture. */
+struct plan {
+	struct tsi_geometry_axes axes;
+	uint32_t left; /* of the part in the source image */
+	uint32_t top;
+	struct tsi_geometry geometry;
+	const struct tsi_op *rest; /* what is to be done to the picture */
+};
+
 /*
  * How this decoder is to decode for the plan, which becomes that of the rest.
  */
 static unsigned make_fast(const struct tsi_image *img,
-			  const struct tsi_decoder *d,
-			  struct tsi_preset_plan *plan)
+			  const struct tsi_decoder *d, struct plan *plan)
 {
 	unsigned n;
 
 	if (!img->opts.fast || !d->ops->shrinks)
 		return 0;
-	n = shrink_of(plan);
+	n = shrink_of(&plan->axes);
 	if (n > 1) {
-		shrink_edge(&plan->x, &plan->left, n);
-		shrink_edge(&plan->y, &plan->top, n);
+		shrink_edge(&plan->axes.x, &plan->left, n);
+		shrink_edge(&plan->axes.y, &plan->top, n);
 	}
 	return n;
 }
@@ -127,20 +144,22 @@ static int claim(struct tsi_image *img, uint64_t need)
 	return tsi_budget_claim_grow(c, c->file + need);
 }
 
+/* Decode what the plan says to a picture of its size, three bytes a pixel. */
 static int run_plan(struct tsi_image *img, struct tsi_decoder *d,
-		    const struct tsi_preset_plan *plan, uint8_t *dst)
+		    const struct plan *plan, uint8_t *dst)
 {
-	size_t stride = (size_t)img->opts.size * 3;
+	const struct tsi_geometry *g = &plan->geometry;
+	const struct tsi_geometry_axes *a = &plan->axes;
+	size_t stride = (size_t)g->width * 3;
 	struct tsi_rect rect;
 	struct tsi_strip strip;
 	int err;
 
-	if (plan->x.count < img->opts.size || plan->y.count < img->opts.size)
-		memset(dst, 0, stride * img->opts.size);
+	if (g->padded)
+		tsi_fill(dst, (size_t)g->width * g->height, 3, g->fill);
 	err = tsi_resample_begin(
-		img->resample, &plan->x, &plan->y, img->passes, d->has_planes,
-		dst + plan->to_y * stride + (size_t)plan->to_x * 3, stride,
-		&rect);
+		img->resample, &a->x, &a->y, img->passes, d->has_planes,
+		dst + a->to_y * stride + (size_t)a->to_x * 3, stride, &rect);
 	if (err)
 		return err;
 	d->planes = tsi_resample_planes(img->resample);
@@ -155,6 +174,63 @@ static int run_plan(struct tsi_image *img, struct tsi_decoder *d,
 		tsi_resample_push(img->resample, &strip);
 	}
 	return err;
+}
+
+/* Does nothing have to be done to the picture once it is decoded? */
+static bool is_finished(const struct plan *p)
+{
+	return !p->rest && !p->geometry.mirror_y;
+}
+
+/* The sample: as it is decoded, or by way of the canvas. */
+static int make_sample(struct tsi_image *img, struct tsi_decoder *d,
+		       const struct plan *plan, uint8_t *dst)
+{
+	struct tsi_canvas *c = &img->canvas;
+	const struct tsi_geometry *g = &plan->geometry;
+	int err;
+
+	if (is_finished(plan))
+		return run_plan(img, d, plan, dst);
+	err = tsi_canvas_begin(c, g->width, g->height, 3);
+	if (!err)
+		err = run_plan(img, d, plan, c->pixels);
+	if (err)
+		return err;
+	if (g->mirror_y)
+		tsi_flip_y(c);
+	err = tsi_recipe_apply(plan->rest, img->draws, c);
+	if (!err)
+		memcpy(dst, c->pixels, tsi_canvas_bytes(c));
+	return err;
+}
+
+/* Bytes of memory that pictures of so many pixels take on the canvas. */
+static uint64_t canvas_need(const struct plan *plan, uint64_t pixels)
+{
+	if (is_finished(plan))
+		return 0;
+	return 2 * tsi_scratch_need(pixels * 3 + TSI_CANVAS_SLACK);
+}
+
+/* What the recipe says of an image of this size: the draws, then the plan. */
+static int make_plan(const struct tsi_image *img,
+		     const struct tsi_op_sample *sample, struct plan *plan,
+		     uint64_t *most)
+{
+	const struct tsi_recipe *r = img->opts.recipe;
+	struct tsi_op_sample s = *sample;
+	int err = tsi_recipe_draw(r, &s, img->draws);
+
+	if (err)
+		return err;
+	*most = s.most;
+	plan->rest = tsi_recipe_plan(r, sample->width, sample->height,
+				     img->draws, &plan->geometry);
+	tsi_geometry_axes(&plan->geometry, &plan->axes);
+	plan->left = plan->geometry.part.left;
+	plan->top = plan->geometry.part.top;
+	return 0;
 }
 
 /* Free the memory of an image that has this head. */
@@ -179,45 +255,47 @@ static int open_image(struct tsi_decoder *d,
 /* The file is one of this head. */
 static int load_sample(struct tsi_image *img, const struct tsi_image_head *head,
 		       uint64_t file, const void *data, size_t len,
-		       const struct tsi_preset_sample *sample, uint8_t *dst,
+		       struct tsi_op_sample *sample, uint8_t *dst,
 		       struct tsi_box *box)
 {
-	const struct tsi_preset *preset = img->opts.preset;
 	struct tsi_decoder *d = img->decoder[head->format];
 	struct tsi_decoder_hint hint = {
 		.trusted = img->trusted,
 		.opts = &img->opts,
 		.file = file,
 	};
-	uint32_t width, height;
-	struct tsi_preset_plan plan;
-	int err = open_image(d, &hint, data, len, &width, &height);
+	uint64_t most;
+	struct plan plan;
+	int err = open_image(d, &hint, data, len, &sample->width,
+			     &sample->height);
 
 	if (err)
 		return err;
-	if (width != head->width || height != head->height)
+	if (sample->width != head->width || sample->height != head->height)
 		return tsi_err(TSOCK_EDATA,
 			       "bad image: its size is %u x %u "
 			       "and %u x %u",
-			       head->width, head->height, width, height);
-	err = preset->plan(sample, width, height, box, &plan);
+			       head->width, head->height, sample->width,
+			       sample->height);
+	err = make_plan(img, sample, &plan, &most);
 	if (err)
 		return err;
+	tsi_geometry_box(&plan.geometry, box);
 	d->fast = make_fast(img, d, &plan);
-	err = claim(img, d->ops->need(d) + tsi_resample_need(&plan.x, &plan.y,
-							     img->passes));
-	if (!err)
-		err = run_plan(img, d, &plan, dst);
-	if (!err && preset->apply)
-		preset->apply(sample, dst);
-	return err;
+	err = claim(img, d->ops->need(d) +
+				 tsi_resample_need(&plan.axes.x, &plan.axes.y,
+						   img->passes) +
+				 canvas_need(&plan, most));
+	return err ? err : make_sample(img, d, &plan, dst);
 }
 
 int tsi_image_load_file(struct tsi_image *img, uint64_t file, const void *data,
 			size_t len, uint32_t epoch, uint64_t index,
 			uint8_t *dst, struct tsi_box *box)
 {
-	struct tsi_preset_sample sample = { &img->opts, epoch, index };
+	struct tsi_op_sample sample = { .seed = img->opts.seed,
+					.epoch = epoch,
+					.index = index };
 	struct tsi_image_head head;
 	struct tsi_box b;
 	int err = tsi_wrapped_open(&data, &len, true);
@@ -229,6 +307,7 @@ int tsi_image_load_file(struct tsi_image *img, uint64_t file, const void *data,
 	err = load_sample(img, &head, file, data, len, &sample, dst, &b);
 	close_image(img, &head);
 	tsi_resample_trim(img->resample);
+	tsi_canvas_trim(&img->canvas);
 	if (!err)
 		*box = b;
 	return err;
@@ -241,6 +320,11 @@ int tsi_image_load(struct tsi_image *img, const void *data, size_t len,
 	/* A number that no file has. */
 	return tsi_image_load_file(img, UINT64_MAX, data, len, epoch, index,
 				   dst, box);
+}
+
+const double *tsi_image_draws(const struct tsi_image *img)
+{
+	return img->draws;
 }
 
 void tsi_image_trust(struct tsi_image *img, bool trusted)
@@ -303,25 +387,27 @@ int tsi_image_measure(struct tsi_image *img, const void *data, size_t len,
 
 bool tsi_image_same_rows(const struct tsi_image *img)
 {
-	return img->opts.preset->same_rows;
+	return img->opts.recipe->same_rows;
 }
 
 uint32_t tsi_image_bottom(const struct tsi_image *img, uint32_t width,
 			  uint32_t height, uint32_t epoch, uint64_t index)
 {
-	struct tsi_preset_sample sample = { &img->opts, epoch, index };
-	struct tsi_preset_plan plan;
-	struct tsi_box box;
+	const struct tsi_op_sample sample = { .seed = img->opts.seed,
+					      .epoch = epoch,
+					      .index = index,
+					      .width = width,
+					      .height = height };
+	struct plan plan;
+	uint64_t most;
 
-	if (img->opts.preset->plan(&sample, width, height, &box, &plan))
+	if (make_plan(img, &sample, &plan, &most))
 		return height;
-	return plan.top + plan.y.in;
+	return plan.top + tsi_taps_end(&plan.axes.y);
 }
 
 uint32_t tsi_image_least_bottom(const struct tsi_image *img, uint32_t width,
 				uint32_t height)
 {
-	const struct tsi_preset *p = img->opts.preset;
-
-	return p->least_bottom ? p->least_bottom(width, height) : 1;
+	return tsi_recipe_least_bottom(img->opts.recipe, width, height);
 }

@@ -2,14 +2,9 @@
 /*
  * load.h - the bytes of an image file to the pixels of one sample.
  *
- * Decode, crop, resize and flip, into memory
- * that the caller owns.  Pixels are u8, RGB, row by row, and equal bit for bit
- * what Pillow and torchvision give for the same crop box and flip:
- *
- *   train  RandomResizedCrop(size), RandomHorizontalFlip()
- *   eval   Resize(resize), CenterCrop(size)
- *
- * which are presets (preset.h), both bilinear, on
+ * Decode, and do what a recipe (recipe/recipe.h) says, into memory that the
+ * caller owns.  Pixels are u8, RGB (or grey) and row by row.  They equal bit for
+ * bit what torchvision makes, with the same draws, of
  * Image.open(file).convert("RGB"): orientation tags, colour profiles and
  * transparency are ignored.  Pillow 13 changed the order of the resize's two
  * passes for crops that shrink more in height than in width: up to one level of
@@ -52,7 +47,8 @@ void tsi_image_destroy(struct tsi_image *img);
 
 /*
  * Decode data[0..len), augment it with the draws of (seed, epoch, index), and
- * write size * size * 3 bytes to dst and the box to box.  After a failure dst
+ * write the sample to dst, height * width * channels bytes of the recipe's, and
+ * the box to box.  After a failure dst
  * may be half written.  A large image's memory is freed before it
  * returns; ending its claim is left to the caller.
  *
@@ -68,6 +64,12 @@ void tsi_image_destroy(struct tsi_image *img);
 int tsi_image_load(struct tsi_image *img, const void *data, size_t len,
 		   uint32_t epoch, uint64_t index, uint8_t *dst,
 		   struct tsi_box *box);
+
+/*
+ * The draws of the sample that was loaded last, as many numbers as the recipe
+ * says, until the next one is.
+ */
+const double *tsi_image_draws(const struct tsi_image *img);
 
 /* As tsi_image_load(), for a file that has this number in the index. */
 int tsi_image_load_file(struct tsi_image *img, uint64_t file, const void *data,

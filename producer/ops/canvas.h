@@ -10,12 +10,15 @@
 #ifndef TSI_OPS_CANVAS_H
 #define TSI_OPS_CANVAS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/simd.h"
 #include "ops/warp_kernel.h"
 #include "pixel/scratch.h"
+
+struct tsi_resample;
 
 /* Bytes that may be read and written behind a picture's last one. */
 #define TSI_CANVAS_SLACK 64
@@ -33,6 +36,8 @@ struct tsi_canvas {
 	struct tsi_scratch buffer[2];
 	struct tsi_scratch room; /* an operation's own, while it works */
 	struct tsi_warp_kernel warp;
+	struct tsi_resample *resample; /* for operations that resize */
+	bool pillow12; /* they do in the order of Pillow 12's passes */
 };
 
 /* Operations use the vector instructions of this level. */

@@ -12,11 +12,8 @@
  *   counter word 2  epoch
  *   counter word 3  operation << 16 | attempt
  *
- * An augmentation is a preset of its own (preset.h): one file and one line in a
- * table.  It draws with a number of its own, which it lists; so no number that
- * another operation draws changes, and no sample of a preset without it.  What
- * chooses pixels of the source image (a box, a flip) is its plan; what changes
- * finished pixels is its apply.
+ * An operation's number is its place in the recipe, counted from 0xa001 on
+ * (transforms/words.h): what one operation draws doesn't depend on the others.
  */
 #ifndef TSI_PIXEL_DRAW_H
 #define TSI_PIXEL_DRAW_H
@@ -24,16 +21,6 @@
 #include <stdint.h>
 
 #include "base/philox.h"
-
-/*
- * An operation: its own half of counter word 3, 0xa001 to 0xafff, apart from
- * all other users of philox.  A number is never used again for another
- * operation.  test/unit/test_preset.c compares those that presets list.
- */
-struct tsi_draw_op {
-	const char *name;
-	uint16_t number;
-};
 
 /* Four words for one attempt (below 2^16) of operation op on one sample. */
 struct tsi_philox_ctr tsi_draw(uint64_t seed, uint32_t epoch, uint64_t index,

@@ -22,18 +22,16 @@
 #define TSI_IMAGE_PIXELS_MAX 178956970u
 /* Widest and highest PNG; libpng's own default. */
 #define TSI_IMAGE_EDGE_MAX 1000000u
-/* Largest size and resize that can be asked for. */
+/* Largest --size and --resize. */
 #define TSI_IMAGE_SIZE_MAX 4096u
 
-struct tsi_preset;
+struct tsi_recipe;
 struct tsi_budget_claim;
 struct tsi_jpeg_index;
 
 struct tsi_image_opts {
-	const struct tsi_preset *preset; /* preset.h */
-	uint32_t size;   /* edge of the sample, 1 to TSI_IMAGE_SIZE_MAX */
-	uint32_t resize; /* eval: the short edge before the centre crop */
-	uint64_t seed;   /* key of the random draws */
+	const struct tsi_recipe *recipe; /* outlives the decoder */
+	uint64_t seed;                   /* key of the random draws */
 	uint32_t pillow; /* major version to equal; 0 is the newest, 13 */
 	bool fast;       /* JPEG: fewer computations, other pixels */
 	/* For large images; NULL: no limit.  Outlives the decoder. */
@@ -47,9 +45,10 @@ struct tsi_image_opts {
 };
 
 /*
- * What was cut out.  Train: pixels of the source image, before the resize.
- * Eval: where the centre crop lies in the resized image; top and left are
- * negative where the crop is larger than that image and black surrounds it.
+ * What was cut out by the operations at the beginning of a recipe.  Pixels of
+ * the source image, before a resize (RandomResizedCrop); or, where a part of
+ * what was resized is cut out (Resize, CenterCrop), pixels of that: top and
+ * left are negative where the crop is larger and a colour surrounds it.
  */
 struct tsi_box {
 	int32_t top;

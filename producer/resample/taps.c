@@ -215,3 +215,18 @@ uint64_t tsi_taps_need(const struct tsi_axis *a)
 	return tsi_scratch_need((a->count + 16) * ((widest + 4) * 8 + 8) +
 				widest * 8 + 256);
 }
+
+uint32_t tsi_taps_end(const struct tsi_axis *a)
+{
+	struct tsi_axis last = *a;
+	struct tsi_taps t = { 0 };
+	uint32_t end = a->in;
+
+	last.mirror = false;
+	last.first += last.count - 1;
+	last.count = 1;
+	if (!tsi_taps_make(&t, &last))
+		end = t.first[0] + t.count[0];
+	tsi_taps_fini(&t);
+	return end;
+}

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "pixel/filter.h"
 #include "pixel/scratch.h"
 
 #define TSI_WEIGHT_BITS 22
@@ -29,6 +30,7 @@ struct tsi_axis {
 	uint32_t first;
 	uint32_t count; /* at least 1, first + count <= out */
 	bool mirror;    /* in reverse order; x only */
+	enum tsi_filter filter;
 };
 
 /*
@@ -55,6 +57,12 @@ void tsi_taps_fini(struct tsi_taps *t);
 
 /* Bytes of memory that tsi_taps_make() takes at most. */
 uint64_t tsi_taps_need(const struct tsi_axis *a);
+
+/*
+ * Source pixels up to the last one that the pixels kept are made of.  Where
+ * memory is short, all.
+ */
+uint32_t tsi_taps_end(const struct tsi_axis *a);
 
 /* Count source pixels from the first one used; returns how many are. */
 uint32_t tsi_taps_rebase(struct tsi_taps *t, uint32_t *origin);

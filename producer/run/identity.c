@@ -78,12 +78,7 @@ static void put_order(FILE *f, const struct tsi_pipeline_opts *o,
 static void put_image(FILE *f, const struct tsi_pipeline_opts *o,
 		      bool described)
 {
-	put_text(f, "preset", o->preset->name);
-	put_number(f, "size", o->size);
-	if (!o->preset->no_resize)
-		put_number(f, "resize", o->resize);
-	else
-		put_none(f, "resize", described);
+	put_text(f, "transform", o->recipe->text);
 	/* Pixels are those of up to 12, or those of 13 and later. */
 	put_number(f, "pillow", o->pillow && o->pillow < 13 ? 12 : 13);
 	put_flag(f, "fast", o->fast, described);

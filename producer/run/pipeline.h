@@ -14,8 +14,8 @@
 #include <stdint.h>
 
 #include "data/format.h"
-#include "image/preset.h"
 #include "io/reader.h"
+#include "recipe/recipe.h"
 #include "run/verdict.h"
 #include "tsock/tsock.h"
 
@@ -40,10 +40,8 @@ struct tsi_pipeline_opts {
 	uint32_t segments; /* of an epoch; 0: by the order */
 	bool sharded;
 	uint32_t rank, world;
-	const struct tsi_preset *preset;
-	uint32_t size;         /* edge of a sample */
-	uint32_t resize;       /* eval: the short edge before the crop */
-	uint64_t seed;         /* of the order and of the crops */
+	const struct tsi_recipe *recipe; /* how samples are made of images */
+	uint64_t seed;                   /* of the order and of the crops */
 	uint32_t pillow;       /* major version to equal; 0: the newest known */
 	bool fast;             /* JPEG: other pixels, sooner */
 	uint64_t image_memory; /* bytes; an image that needs more is bad */

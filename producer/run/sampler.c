@@ -196,9 +196,7 @@ bool tsi_sampler_raises(const struct tsi_sampler *s)
 struct tsi_image_opts tsi_sampler_image_opts(const struct tsi_sampler *s)
 {
 	return (struct tsi_image_opts){
-		.preset = s->o->preset,
-		.size = s->o->size,
-		.resize = s->o->resize,
+		.recipe = s->o->recipe,
 		.seed = s->o->seed,
 		.pillow = s->o->pillow,
 		.fast = s->o->fast,

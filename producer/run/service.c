@@ -57,8 +57,9 @@ static void serve_opts(const struct tsi_pipeline_opts *o, uint32_t key_width,
 	assert(n == TSI_FIELD_INDEX);
 	memcpy(schema, fields, sizeof(fields));
 	memcpy(schema, own, n * sizeof(*schema));
-	schema[TSI_FIELD_IMAGE].shape[0] = o->size;
-	schema[TSI_FIELD_IMAGE].shape[1] = o->size;
+	schema[TSI_FIELD_IMAGE].shape[0] = o->recipe->height;
+	schema[TSI_FIELD_IMAGE].shape[1] = o->recipe->width;
+	schema[TSI_FIELD_IMAGE].shape[2] = o->recipe->channels;
 	*out = (struct tsock_serve_opts)TSOCK_SERVE_OPTS_INIT;
 	out->nfields = o->select ? TSI_FIELD_KEY : TSI_FIELD_WEIGHT;
 	if (key_width) {

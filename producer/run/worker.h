@@ -22,7 +22,7 @@ struct tsi_worker;
 
 /* Where the fields of one sample go. */
 struct tsi_slots {
-	uint8_t *image; /* size * size * 3 */
+	uint8_t *image; /* height * width * channels */
 	int64_t *label;
 	int64_t *index;
 	int32_t *box;     /* 5 */

@@ -17,11 +17,11 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "image/preset.h"
 #include "test/faults/inject.h"
 #include "test/faults/walk.h"
 #include "test/lib/image_gen.h"
 #include "test/lib/proc.h"
+#include "test/lib/recipes.h"
 
 #define CLASSES 3
 #define IMAGES 3 /* in each class */
@@ -110,11 +110,9 @@ static struct tsi_pipeline_opts options(void)
 	return (struct tsi_pipeline_opts){
 		.format = &tsi_format_imagefolder,
 		.folder = root,
-		.preset = &tsi_preset_eval,
+		.recipe = recipes_eval(SIZE, SIZE),
 		.order = TSOCK_ORDER_SEQUENTIAL,
 		.segments = 1,
-		.size = SIZE,
-		.resize = SIZE,
 		.io = io,
 		.direct = direct,
 		.image_memory = 1 << 20,

@@ -14,9 +14,9 @@
 #include "image/sniff.h"
 #include "base/err.h"
 #include "corpus.h"
-#include "image/preset.h"
 #include "pixel/wrapped.h"
 #include "test/lib/made_image.h"
+#include "test/lib/recipes.h"
 #include "tsock/tsock.h"
 
 #define TRAILER 8
@@ -29,11 +29,11 @@ static struct tsi_image *veteran[64];
 static struct tsi_image_opts options(unsigned how)
 {
 	static const uint32_t size[4] = { 1, 17, 64, SIZE_MAX_HERE };
+	uint32_t edge = size[how >> 1 & 3];
 
 	return (struct tsi_image_opts){
-		.preset = how & 1 ? &tsi_preset_eval : &tsi_preset_train,
-		.size = size[how >> 1 & 3],
-		.resize = how & 8 ? 5 : 73,
+		.recipe = how & 1 ? recipes_eval(how & 8 ? 5 : 73, edge)
+				  : recipes_train(edge),
 		.seed = 1,
 		.pillow = how & 16 ? 12 : 0,
 		.fast = how & 32,
@@ -332,8 +332,8 @@ static void check_load(const uint8_t *data, size_t len, unsigned how,
 		       uint64_t index, const struct tsi_image_head *head)
 {
 	struct tsi_image_opts o = options(how);
-	bool eval = o.preset == &tsi_preset_eval;
-	size_t bytes = (size_t)o.size * o.size * 3;
+	bool eval = how & 1;
+	size_t bytes = (size_t)o.recipe->width * o.recipe->height * 3;
 	uint8_t *a = malloc(bytes), *b = malloc(bytes);
 	struct tsi_image *fresh;
 	int err;

@@ -11,8 +11,8 @@
 #include "base/hash.h"
 #include "image/load.h"
 #include "jpeg/index_file.h"
-#include "image/preset.h"
 #include "test/lib/image_gen.h"
+#include "test/lib/recipes.h"
 #include "tsock/tsock.h"
 
 #include <sys/mman.h>
@@ -55,8 +55,7 @@ static struct tsi_jpeg_index *new_index(uint64_t memory)
 
 static struct tsi_image *new_decoder(struct tsi_jpeg_index *x)
 {
-	struct tsi_image_opts o = { .preset = &tsi_preset_train,
-				    .size = SIZE,
+	struct tsi_image_opts o = { .recipe = recipes_train(SIZE),
 				    .seed = 3,
 				    .stock_jpeg = !x,
 				    .jpeg_index = x };

@@ -23,6 +23,7 @@
 
 #include "io/reader.h"
 #include "tsock/tsock.h"
+#include "test/lib/recipes.h"
 
 #define SIZE 16
 #define DEPTH 4
@@ -88,11 +89,9 @@ static inline int make_root(void **state)
 	options = (struct tsi_pipeline_opts){
 		.format = &tsi_format_imagefolder,
 		.folder = root,
-		.preset = &tsi_preset_train,
+		.recipe = recipes_train(SIZE),
 		.order = TSOCK_ORDER_SEQUENTIAL,
 		.segments = 1,
-		.size = SIZE,
-		.resize = SIZE,
 		.seed = 9,
 		.io = TSI_READER_PREAD,
 		.cache = "",

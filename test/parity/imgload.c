@@ -2,11 +2,12 @@
 /*
  * imgload.c - loads image files for test_pixels.py and test_damage.py.
  *
- *     imgload train|eval SIZE RESIZE SEED [PILLOW [WAY,...]]
+ *     imgload RECIPE SEED [PILLOW [WAY,...]]
  *
- * reads lines "EPOCH INDEX PATH" and answers each with seven 32-bit numbers
- * (error code, the five of the box, length of the rest) and the rest: pixels,
- * or the message of the error.  With an index of JPEG files INDEX is the number
+ * says in three 32-bit numbers how high, wide and deep samples are, reads lines
+ * "EPOCH INDEX PATH" and answers each with eight numbers (error code, the five
+ * of the box, bytes of the rest, numbers of the draws), the rest (pixels, or
+ * the message of the error) and the draws.  With an index of JPEG files INDEX is the number
  * of the file in there, too: a later epoch enters the file in its middle.
  *
  * Ways: fast, index, stock (libjpeg alone), packed (what a pack or the cache
@@ -20,8 +21,8 @@
 #include "base/err.h"
 #include "image/load.h"
 #include "jpeg/index.h"
-#include "image/preset.h"
 #include "packed/record.h"
+#include "recipe/recipe.h"
 
 #define FILES 65536 /* in the index */
 
@@ -48,15 +49,24 @@ static uint8_t *read_file(const char *path, size_t *len)
 	return data;
 }
 
-static void answer(int err, const struct tsi_box *box, const void *rest,
-		   size_t len)
+static void say(const void *data, size_t len)
 {
-	int32_t head[7] = { err,        box->top,  box->left,   box->height,
-			    box->width, box->flip, (int32_t)len };
-
-	if (fwrite(head, sizeof(head), 1, stdout) != 1 ||
-	    fwrite(rest, 1, len, stdout) != len || fflush(stdout))
+	if (fwrite(data, 1, len, stdout) != len || fflush(stdout))
 		die("write");
+}
+
+static void answer(int err, const struct tsi_box *box, const void *rest,
+		   size_t len, const double *draws, unsigned ndraws)
+{
+	int32_t head[8] = {
+		err,        box->top,  box->left,    box->height,
+		box->width, box->flip, (int32_t)len, (int32_t)ndraws
+	};
+
+	say(head, sizeof(head));
+	say(rest, len);
+	if (ndraws)
+		say(draws, ndraws * sizeof(*draws));
 }
 
 /* What a pack has in the file's place, in a block of just its size. */
@@ -73,7 +83,7 @@ static void pack(struct tsi_record_maker *m, uint8_t **data, size_t *len)
 
 /* maker: of packed images, or NULL. */
 static void load(struct tsi_image *img, struct tsi_record_maker *maker,
-		 const char *line, uint8_t *pixels, size_t size)
+		 const char *line, uint8_t *pixels, const struct tsi_recipe *r)
 {
 	struct tsi_box box = { 0 };
 	unsigned long epoch, index;
@@ -97,30 +107,32 @@ static void load(struct tsi_image *img, struct tsi_record_maker *maker,
 				  (uint32_t)epoch, index, pixels, &box);
 	free(exact);
 	if (err)
-		answer(err, &box, tsock_errmsg(), strlen(tsock_errmsg()));
+		answer(err, &box, tsock_errmsg(), strlen(tsock_errmsg()), NULL,
+		       0);
 	else
-		answer(0, &box, pixels, size);
+		answer(0, &box, pixels,
+		       (size_t)r->width * r->height * r->channels,
+		       tsi_image_draws(img), r->draws);
 }
 
 int main(int argc, char **argv)
 {
 	struct tsi_image_opts opts = { 0 };
 	struct tsi_record_maker *maker = NULL;
+	struct tsi_recipe *recipe;
 	struct tsi_image *img;
 	char line[8192];
-	const char *ways = argc > 6 ? argv[6] : "";
+	const char *ways = argc > 4 ? argv[4] : "";
 	uint8_t *pixels;
-	size_t size;
+	int32_t size[3];
 
-	if (argc < 5 || argc > 7)
-		die("usage: imgload train|eval SIZE RESIZE SEED "
-		    "[PILLOW [WAY,...]]");
-	opts.preset =
-		strcmp(argv[1], "eval") ? &tsi_preset_train : &tsi_preset_eval;
-	opts.size = (uint32_t)strtoul(argv[2], NULL, 0);
-	opts.resize = (uint32_t)strtoul(argv[3], NULL, 0);
-	opts.seed = strtoull(argv[4], NULL, 0);
-	opts.pillow = argc > 5 ? (uint32_t)strtoul(argv[5], NULL, 0) : 0;
+	if (argc < 3 || argc > 5)
+		die("usage: imgload RECIPE SEED [PILLOW [WAY,...]]");
+	if (tsi_recipe_read(argv[1], &recipe))
+		die(tsock_errmsg());
+	opts.recipe = recipe;
+	opts.seed = strtoull(argv[2], NULL, 0);
+	opts.pillow = argc > 3 ? (uint32_t)strtoul(argv[3], NULL, 0) : 0;
 	opts.fast = strstr(ways, "fast");
 	opts.stock_jpeg = strstr(ways, "stock");
 	if (strstr(ways, "index") &&
@@ -131,15 +143,19 @@ int main(int argc, char **argv)
 		die(tsock_errmsg());
 	if (tsi_image_create(&opts, &img))
 		die(tsock_errmsg());
-	size = (size_t)opts.size * opts.size * 3;
-	pixels = malloc(size);
+	size[0] = (int32_t)recipe->height;
+	size[1] = (int32_t)recipe->width;
+	size[2] = (int32_t)recipe->channels;
+	say(size, sizeof(size));
+	pixels = malloc((size_t)size[0] * (size_t)size[1] * (size_t)size[2]);
 	if (!pixels)
 		die("no memory");
 	while (fgets(line, sizeof(line), stdin))
-		load(img, maker, line, pixels, size);
+		load(img, maker, line, pixels, recipe);
 	free(pixels);
 	tsi_image_destroy(img);
 	tsi_record_maker_destroy(maker);
 	tsi_jpeg_index_destroy(opts.jpeg_index);
+	tsi_recipe_free(recipe);
 	return 0;
 }

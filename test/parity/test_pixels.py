@@ -33,15 +33,17 @@ PILLOW = int(PIL.__version__.split(".")[0])
 warnings.simplefilter("ignore", Image.DecompressionBombWarning)
 
 
-class Loader:
+class Recipe:
     """Ours, as a process that answers line by line."""
 
-    def __init__(self, preset, size=224, resize=256, seed=7, *more):
-        self.size = size
+    def __init__(self, recipe, seed=7, *more):
         self.process = subprocess.Popen(
-            [IMGLOAD, preset, str(size), str(resize), str(seed), str(PILLOW),
-             *more],
+            [IMGLOAD, recipe, str(seed), str(PILLOW), *more],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        head = self.process.stdout.read(12)
+        assert len(head) == 12, f"imgload refused {recipe}"
+        self.shape = struct.unpack("3i", head)
+        self.size = self.shape[0]
 
     def __enter__(self):
         return self
@@ -54,14 +56,24 @@ class Loader:
     def __call__(self, path, epoch=0, index=0):
         self.process.stdin.write(f"{epoch} {index} {path}\n".encode())
         self.process.stdin.flush()
-        head = self.process.stdout.read(28)
-        assert len(head) == 28, f"imgload died on {path}"
-        err, *box, length = struct.unpack("7i", head)
+        head = self.process.stdout.read(32)
+        assert len(head) == 32, f"imgload died on {path}"
+        err, *box, length, ndraws = struct.unpack("8i", head)
         rest = self.process.stdout.read(length)
+        self.draws = struct.unpack(f"{ndraws}d",
+                                   self.process.stdout.read(8 * ndraws))
         if err:
             return err, box, rest.decode()
-        shape = (self.size, self.size, 3)
-        return 0, box, np.frombuffer(rest, np.uint8).reshape(shape)
+        return 0, box, np.frombuffer(rest, np.uint8).reshape(self.shape)
+
+
+class Loader(Recipe):
+    """A preset's samples."""
+
+    def __init__(self, preset, size=224, resize=256, seed=7, *more):
+        recipe = (f"Resize({resize}) CenterCrop({size})" if preset == "eval"
+                  else f"RandomResizedCrop({size}) RandomHorizontalFlip()")
+        super().__init__(recipe, seed, *more)
 
 
 def pil_train(image, box, size):

@@ -13,9 +13,53 @@
 
 #include "base/err.h"
 #include "base/philox.h"
-#include "image/crop.h"
+#include "recipe/recipe.h"
+#include "test/lib/recipes.h"
+#include "transforms/resized_crop.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+static const struct tsi_crop_range usual = { { 0.08, 1 },
+					     { 3 / 4.0, 4 / 3.0 } };
+
+/* What a recipe cuts out of the image of a sample; *g: all of the plan. */
+static int box_of(const struct tsi_recipe *r, const struct tsi_op_sample *of,
+		  struct tsi_box *box, struct tsi_geometry *g)
+{
+	struct tsi_op_sample s = *of;
+	double draws[16];
+	int err = tsi_recipe_draw(r, &s, draws);
+
+	if (err)
+		return err;
+	assert_null(tsi_recipe_plan(r, of->width, of->height, draws, g));
+	tsi_geometry_box(g, box);
+	return 0;
+}
+
+static void crop_train(uint64_t seed, uint32_t epoch, uint64_t index,
+		       uint32_t width, uint32_t height, struct tsi_box *box)
+{
+	struct tsi_op_sample s = { seed, epoch, index, width, height, 0 };
+	struct tsi_geometry g;
+
+	assert_int_equal(box_of(recipes_train(224), &s, box, &g), 0);
+}
+
+static int crop_eval(uint32_t width, uint32_t height, uint32_t resize,
+		     uint32_t size, uint32_t *new_width, uint32_t *new_height,
+		     struct tsi_box *box)
+{
+	struct tsi_op_sample s = { .width = width, .height = height };
+	struct tsi_geometry g;
+	int err = box_of(recipes_eval(resize, size), &s, box, &g);
+
+	if (!err) {
+		*new_width = g.resized ? g.to_width : width;
+		*new_height = g.resized ? g.to_height : height;
+	}
+	return err;
+}
 
 static void attempts_give_torchvisions_sizes(void **state)
 {
@@ -43,11 +87,11 @@ static void attempts_give_torchvisions_sizes(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < COUNT(known); i++) {
-		struct tsi_box b = { 0 };
+		struct tsi_crop_box b = { 0 };
 
-		assert_int_equal(tsi_crop_try(known[i].width, known[i].height,
-					      known[i].area, known[i].ratio,
-					      &b),
+		assert_int_equal(tsi_crop_try(&usual, known[i].width,
+					      known[i].height, known[i].area,
+					      known[i].ratio, &b),
 				 known[i].fits);
 		if (known[i].fits) {
 			assert_int_equal(b.width, known[i].w);
@@ -74,15 +118,20 @@ static void extreme_shapes_fall_back_to_the_centre(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < COUNT(known); i++) {
-		struct tsi_box b = { 0 };
+		struct tsi_crop_box centre;
+		struct tsi_box b;
 
-		tsi_crop_fallback(known[i].width, known[i].height, &b);
+		tsi_crop_fallback(&usual, known[i].width, known[i].height,
+				  &centre);
+		b = (struct tsi_box){ (int32_t)centre.top, (int32_t)centre.left,
+				      (int32_t)centre.height,
+				      (int32_t)centre.width, 0 };
 		assert_memory_equal(&b, &known[i].want, sizeof(b));
 		/* Too long and thin for any of the ten attempts to fit. */
 		if (known[i].width * 20 > known[i].height &&
 		    known[i].height * 20 > known[i].width)
 			continue;
-		tsi_crop_train(1, 2, 3, known[i].width, known[i].height, &b);
+		crop_train(1, 2, 3, known[i].width, known[i].height, &b);
 		b.flip = 0;
 		assert_memory_equal(&b, &known[i].want, sizeof(b));
 	}
@@ -98,7 +147,7 @@ static void boxes_lie_within_the_image(void **state)
 		uint32_t w = edge[i % 8], h = edge[i / 8 % 8];
 		struct tsi_box b;
 
-		tsi_crop_train(i % 3, (uint32_t)i / 100, i, w, h, &b);
+		crop_train(i % 3, (uint32_t)i / 100, i, w, h, &b);
 		assert_true(b.left >= 0 && b.width > 0);
 		assert_true(b.top >= 0 && b.height > 0);
 		assert_true((uint32_t)(b.left + b.width) <= w);
@@ -112,7 +161,7 @@ static struct tsi_box train(uint64_t seed, uint32_t epoch, uint64_t index)
 {
 	struct tsi_box b;
 
-	tsi_crop_train(seed, epoch, index, 5000, 4000, &b);
+	crop_train(seed, epoch, index, 5000, 4000, &b);
 	return b;
 }
 
@@ -142,22 +191,25 @@ static void draws_come_from_the_documented_counters(void **state)
 	struct tsi_philox_ctr ctr = { { 0x56789abc, 0x1234, 9,
 					0xa002u << 16 } };
 	struct tsi_philox_ctr flip = tsi_philox(seed, ctr);
-	struct tsi_box b, want = { 0 };
+	struct tsi_crop_box box = { 0 };
+	struct tsi_box b, want;
 
 	(void)state;
-	tsi_crop_train(seed, 9, index, 640, 480, &b);
-	want.flip = (flip.v[0] & 0xffffff) < 0x800000;
+	crop_train(seed, 9, index, 640, 480, &b);
 	for (uint32_t i = 0; i < 10; i++) {
 		struct tsi_philox_ctr r;
 
 		ctr.v[3] = 0xa001u << 16 | i;
 		r = tsi_philox(seed, ctr);
-		if (!tsi_crop_try(640, 480, r.v[0], r.v[1], &want))
+		if (!tsi_crop_try(&usual, 640, 480, r.v[0], r.v[1], &box))
 			continue;
-		want.top = (int32_t)(r.v[2] % (481 - (uint32_t)want.height));
-		want.left = (int32_t)(r.v[3] % (641 - (uint32_t)want.width));
+		box.top = r.v[2] % (481 - box.height);
+		box.left = r.v[3] % (641 - box.width);
 		break;
 	}
+	want = (struct tsi_box){ (int32_t)box.top, (int32_t)box.left,
+				 (int32_t)box.height, (int32_t)box.width,
+				 (flip.v[0] & 0xffffff) < 0x800000 };
 	assert_memory_equal(&b, &want, sizeof(b));
 }
 
@@ -183,9 +235,9 @@ static void eval_truncates_the_edge_and_rounds_the_centre_to_even(void **state)
 		struct tsi_box b;
 		uint32_t w, h;
 
-		assert_int_equal(tsi_crop_eval(known[i].w, known[i].h,
-					       known[i].resize, known[i].size,
-					       &w, &h, &b),
+		assert_int_equal(crop_eval(known[i].w, known[i].h,
+					   known[i].resize, known[i].size, &w,
+					   &h, &b),
 				 0);
 		assert_int_equal(w, known[i].new_w);
 		assert_int_equal(h, known[i].new_h);
@@ -203,7 +255,7 @@ static void an_edge_beyond_31_bits_is_bad_data(void **state)
 	uint32_t w, h;
 
 	(void)state;
-	assert_int_equal(tsi_crop_eval(1, 1000000, 4096, 224, &w, &h, &b),
+	assert_int_equal(crop_eval(1, 1000000, 4096, 224, &w, &h, &b),
 			 TSOCK_EDATA);
 	assert_non_null(strstr(tsock_errmsg(), "1 x 1000000"));
 }

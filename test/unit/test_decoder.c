@@ -25,6 +25,7 @@
 #include "png/png.h"
 #include "test/lib/image_gen.h"
 #include "test/lib/worker_fixture.h"
+#include "test/lib/recipes.h"
 
 #define FILES 9
 #define SAMPLES (3 * FILES)
@@ -128,15 +129,14 @@ static void make_all(struct sample *to, uint64_t n, unsigned *substituted)
 
 static void samples_are_those_of_another_format(void **state)
 {
-	static const struct tsi_preset *const preset[] = { &tsi_preset_train,
-							   &tsi_preset_eval };
 	struct sample want[64], got[64];
 	unsigned n;
 
 	(void)state;
 	options.order = TSOCK_ORDER_PHILOX;
 	for (unsigned k = 0; k < 2; k++) {
-		options.preset = preset[k];
+		options.recipe =
+			k ? recipes_eval(SIZE, SIZE) : recipes_train(SIZE);
 		put_images(false);
 		hinted.file = SAMPLES;
 		make_all(want, SAMPLES, &n);
@@ -207,9 +207,7 @@ static void messages_name_it(void **state)
 /* What is known of a file, and of all, comes to the decoder. */
 static void a_decoder_is_told_what_is_known(void **state)
 {
-	struct tsi_image_opts o = { .preset = &tsi_preset_train,
-				    .size = SIZE,
-				    .seed = 3 };
+	struct tsi_image_opts o = { .recipe = recipes_train(SIZE), .seed = 3 };
 	struct image_gen_bytes f = png_number(1), p = ppm_of(&f);
 	struct tsi_image_extent e;
 	uint8_t dst[SIZE * SIZE * 3];

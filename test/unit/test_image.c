@@ -16,18 +16,16 @@
 #include "image/sniff.h"
 #include "base/err.h"
 #include "pixel/budget.h"
-#include "image/preset.h"
 #include "test/lib/image_gen.h"
 #include "test/lib/plain_image.h"
+#include "test/lib/recipes.h"
 
 #define SIZE 32
 #define BYTES (SIZE * SIZE * 3)
 
-static struct tsi_image *open_image(const struct tsi_preset *preset)
+static struct tsi_image *open_image(const struct tsi_recipe *recipe)
 {
-	struct tsi_image_opts o = {
-		.preset = preset, .size = SIZE, .resize = 40, .seed = 77
-	};
+	struct tsi_image_opts o = { .recipe = recipe, .seed = 77 };
 	struct tsi_image *img = NULL;
 
 	assert_int_equal(tsi_image_create(&o, &img), 0);
@@ -46,8 +44,8 @@ static void a_sample_depends_on_its_key_alone(void **state)
 {
 	struct image_gen_bytes f = plain_image_jpeg(300, 200),
 			       other = plain_image_png(70, 300);
-	struct tsi_image *a = open_image(&tsi_preset_train),
-			 *b = open_image(&tsi_preset_train);
+	struct tsi_image *a = open_image(recipes_train(SIZE)),
+			 *b = open_image(recipes_train(SIZE));
 	uint8_t first[BYTES], again[BYTES];
 	struct tsi_box one, two;
 
@@ -69,7 +67,7 @@ static void a_sample_depends_on_its_key_alone(void **state)
 static void eval_does_not_depend_on_the_key(void **state)
 {
 	struct image_gen_bytes f = plain_image_jpeg(123, 97);
-	struct tsi_image *img = open_image(&tsi_preset_eval);
+	struct tsi_image *img = open_image(recipes_eval(40, SIZE));
 	uint8_t first[BYTES], again[BYTES];
 	struct tsi_box box;
 
@@ -93,8 +91,8 @@ static void nothing_is_written_beside_the_sample(void **state)
 
 	(void)state;
 	for (int i = 0; i < 40; i++) {
-		struct tsi_image *img = open_image(i % 2 ? &tsi_preset_train
-							 : &tsi_preset_eval);
+		struct tsi_image *img = open_image(
+			i % 2 ? recipes_train(SIZE) : recipes_eval(40, SIZE));
 		struct tsi_box box;
 
 		memset(guarded, 0xa5, sizeof(guarded));
@@ -111,9 +109,7 @@ static void nothing_is_written_beside_the_sample(void **state)
 
 static void a_crop_larger_than_the_image_is_black_around_it(void **state)
 {
-	struct tsi_image_opts o = { .preset = &tsi_preset_eval,
-				    .size = SIZE,
-				    .resize = 20 };
+	struct tsi_image_opts o = { .recipe = recipes_eval(20, SIZE) };
 	struct image_gen_bytes f = plain_image_png(20, 26);
 	uint8_t dst[BYTES];
 	struct tsi_image *img;
@@ -138,7 +134,7 @@ static void a_bad_file_leaves_the_decoder_as_it_was(void **state)
 {
 	struct image_gen_bytes good[2] = { plain_image_jpeg(80, 60),
 					   plain_image_png(80, 60) };
-	struct tsi_image *img = open_image(&tsi_preset_train);
+	struct tsi_image *img = open_image(recipes_train(SIZE));
 	uint8_t want[BYTES], got[BYTES];
 	struct tsi_box box;
 
@@ -220,7 +216,7 @@ static void damage_is_bad_for_the_places_that_reach_it(void **state)
 	static const int factor[][2] = { { 1, 1 }, { 2, 1 }, { 1, 2 },
 					 { 2, 2 }, { 4, 1 }, { 4, 2 } };
 	static const int components[] = { 1, 3, 4 };
-	struct tsi_image *img = open_image(&tsi_preset_train);
+	struct tsi_image *img = open_image(recipes_train(SIZE));
 	uint64_t r = 11;
 
 	(void)state;
@@ -256,28 +252,6 @@ static void damage_is_bad_for_the_places_that_reach_it(void **state)
 	tsi_image_destroy(img);
 }
 
-static void wrong_options_are_named(void **state)
-{
-	struct tsi_image_opts o = { .size = 0, .resize = 256 };
-	struct tsi_image *img = NULL;
-
-	(void)state;
-	assert_int_equal(tsi_image_create(&o, &img), TSOCK_EARG);
-	assert_non_null(strstr(tsock_errmsg(), "preset is missing"));
-	o.preset = &tsi_preset_train;
-	assert_int_equal(tsi_image_create(&o, &img), TSOCK_EARG);
-	assert_non_null(strstr(tsock_errmsg(), "size is 0"));
-	o.size = TSI_IMAGE_SIZE_MAX + 1;
-	assert_int_equal(tsi_image_create(&o, &img), TSOCK_EARG);
-	o.size = 224;
-	o.preset = &tsi_preset_eval;
-	o.resize = 0;
-	assert_int_equal(tsi_image_create(&o, &img), TSOCK_EARG);
-	assert_non_null(strstr(tsock_errmsg(), "resize is 0"));
-	assert_null(img);
-	tsi_image_destroy(NULL);
-}
-
 /* A JPEG whose coefficients are all in memory, a PNG whose pixels are. */
 static struct image_gen_bytes large_file(bool jpeg)
 {
@@ -297,13 +271,11 @@ static struct image_gen_bytes large_file(bool jpeg)
 
 static void large_images_claim_their_memory(void **state)
 {
-	struct tsi_image_opts o = { .preset = &tsi_preset_eval,
-				    .size = SIZE,
-				    .resize = 40 };
+	struct tsi_image_opts o = { .recipe = recipes_eval(40, SIZE) };
 	struct image_gen_bytes small = plain_image_jpeg(300, 200);
 	uint8_t want[BYTES], got[BYTES];
 	struct tsi_budget_claim claim = { .budget = NULL };
-	struct tsi_image *img, *other = open_image(&tsi_preset_eval);
+	struct tsi_image *img, *other = open_image(recipes_eval(40, SIZE));
 	struct tsi_box box;
 
 	(void)state;
@@ -352,7 +324,6 @@ int main(void)
 			a_crop_larger_than_the_image_is_black_around_it),
 		cmocka_unit_test(a_bad_file_leaves_the_decoder_as_it_was),
 		cmocka_unit_test(damage_is_bad_for_the_places_that_reach_it),
-		cmocka_unit_test(wrong_options_are_named),
 		cmocka_unit_test(large_images_claim_their_memory),
 	};
 

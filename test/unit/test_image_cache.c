@@ -20,6 +20,7 @@
 #include "test/lib/image_gen.h"
 #include "test/lib/pack_image.h"
 #include "test/lib/worker_fixture.h"
+#include "test/lib/recipes.h"
 
 #define MS UINT64_C(1000000)
 #define LEN 10000
@@ -298,7 +299,8 @@ static void samples_are_the_same_as_without_a_cache(void **state)
 		struct tsi_image_cache_stats st;
 		struct tsi_image_cache *c = make_cache(FILES, bytes[k / 4], 1);
 
-		options.preset = k & 1 ? &tsi_preset_eval : &tsi_preset_train;
+		options.recipe =
+			k & 1 ? recipes_eval(SIZE, SIZE) : recipes_train(SIZE);
 		options.io = k & 2 ? TSI_READER_AUTO : TSI_READER_PREAD;
 		make_epochs(NULL, want, reads);
 		make_epochs(c, got, with);

@@ -16,8 +16,6 @@
 #include "image/load.h"
 #include "base/err.h"
 #include "base/hash.h"
-#include "image/crop.h"
-#include "image/preset.h"
 #include "jpeg/check.h"
 #include "jpeg/index.h"
 #include "jpeg/pixels.h"
@@ -25,6 +23,7 @@
 #include "test/lib/jpeg_region.h"
 #include "test/lib/made_jpeg.h"
 #include "test/lib/pack_image.h"
+#include "test/lib/recipes.h"
 
 #define SIZE 40
 #define BYTES (SIZE * SIZE * 3)
@@ -182,13 +181,11 @@ static void chroma_needs_no_rows_below(void **state)
  * Samples
  */
 
-static struct tsi_image *open_image(const struct tsi_preset *preset, bool fast,
+static struct tsi_image *open_image(const struct tsi_recipe *recipe, bool fast,
 				    bool stock, struct tsi_jpeg_index *x)
 {
 	struct tsi_image_opts o = {
-		.preset = preset,
-		.size = SIZE,
-		.resize = 46,
+		.recipe = recipe,
 		.seed = SEED,
 		.fast = fast,
 		.stock_jpeg = stock,
@@ -237,12 +234,12 @@ static void samples_are_the_same_by_every_way(void **state)
 
 	(void)state;
 	for (int e = 0; e < 2; e++) {
-		const struct tsi_preset *preset =
-			e ? &tsi_preset_eval : &tsi_preset_train;
+		const struct tsi_recipe *recipe =
+			e ? recipes_eval(46, SIZE) : recipes_train(SIZE);
 
-		by[e][0] = open_image(preset, true, false, NULL);
-		by[e][1] = open_image(preset, true, false, x);
-		by[e][2] = open_image(preset, true, true, NULL);
+		by[e][0] = open_image(recipe, true, false, NULL);
+		by[e][1] = open_image(recipe, true, false, x);
+		by[e][2] = open_image(recipe, true, true, NULL);
 	}
 	for (unsigned i = 0; i < JPEG_SAMPLINGS * 4; i++) {
 		const struct jpeg_sampling *s =
@@ -318,7 +315,7 @@ static double resized(const struct jpeg_picture *p, const double rect[4],
 static void the_box_lies_where_it_did(void **state)
 {
 	struct tsi_image *img =
-		open_image(&tsi_preset_train, true, false, NULL);
+		open_image(recipes_train(SIZE), true, false, NULL);
 	unsigned seen[9] = { 0 };
 
 	(void)state;
@@ -366,7 +363,7 @@ static void the_box_lies_where_it_did(void **state)
 static void a_cut_file_is_bad_for_the_samples_that_need_more(void **state)
 {
 	struct tsi_image *img =
-		open_image(&tsi_preset_train, true, false, NULL);
+		open_image(recipes_train(SIZE), true, false, NULL);
 	unsigned good = 0, bad = 0;
 
 	(void)state;
@@ -403,9 +400,9 @@ static void only_jpegs_have_fast_pixels(void **state)
 	struct image_gen_bytes png = image_gen_png(&g);
 	struct image_gen_bytes jpeg = made_jpeg(3, 300, 200);
 	struct tsi_image *fast =
-		open_image(&tsi_preset_eval, true, false, NULL);
+		open_image(recipes_eval(46, SIZE), true, false, NULL);
 	struct tsi_image *exact =
-		open_image(&tsi_preset_eval, false, false, NULL);
+		open_image(recipes_eval(46, SIZE), false, false, NULL);
 	uint8_t a[BYTES], b[BYTES];
 
 	(void)state;

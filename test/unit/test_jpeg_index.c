@@ -21,9 +21,9 @@
 #include "jpeg/check.h"
 #include "jpeg/index.h"
 #include "jpeg/pixels.h"
-#include "image/preset.h"
 #include "test/lib/jpeg_region.h"
 #include "test/lib/made_jpeg.h"
+#include "test/lib/recipes.h"
 
 /* A region, as entries of the index give it: 0 or libjpeg's verdict. */
 static int region(struct tsi_decoder *j, struct tsi_jpeg_index *x,
@@ -90,8 +90,7 @@ static void sample(struct tsi_jpeg_index *x, bool stock, uint64_t file,
 		   uint32_t epoch, const struct image_gen_bytes *f,
 		   uint8_t *out)
 {
-	struct tsi_image_opts o = { .preset = &tsi_preset_train,
-				    .size = 48,
+	struct tsi_image_opts o = { .recipe = recipes_train(48),
 				    .seed = 3,
 				    .stock_jpeg = stock,
 				    .jpeg_index = x };

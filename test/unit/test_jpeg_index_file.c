@@ -20,9 +20,9 @@
 #include "image/load.h"
 #include "base/err.h"
 #include "base/hash.h"
-#include "image/preset.h"
 #include "test/lib/jpeg_region.h"
 #include "test/lib/made_jpeg.h"
+#include "test/lib/recipes.h"
 
 #define FILES 8
 #define KEY 0x1234
@@ -56,8 +56,7 @@ static struct image_gen_bytes image_of(unsigned i)
 static void sample(struct tsi_jpeg_index *x, unsigned file, uint32_t epoch,
 		   uint8_t *out)
 {
-	struct tsi_image_opts o = { .preset = &tsi_preset_train,
-				    .size = 32,
+	struct tsi_image_opts o = { .recipe = recipes_train(32),
 				    .seed = 3,
 				    .stock_jpeg = !x,
 				    .jpeg_index = x };

@@ -77,9 +77,9 @@ static void the_data_path_is_told_what_to_make(void **state)
 	assert_true(p.sharded);
 	assert_int_equal(p.rank, 2);
 	assert_int_equal(p.world, 5);
-	assert_ptr_equal(p.preset, &tsi_preset_eval);
-	assert_int_equal(p.size, 32);
-	assert_int_equal(p.resize, 256);
+	assert_ptr_equal(p.recipe, o.recipe);
+	assert_int_equal(p.recipe->width, 32);
+	assert_non_null(strstr(p.recipe->text, "Resize(size=256, "));
 	assert_int_equal(p.threads, 0);
 	assert_true(p.allow_bad.share == 0.01 && !p.allow_bad.given);
 	tsi_options_fini(&o);
@@ -99,7 +99,7 @@ static void the_data_path_is_told_what_to_make(void **state)
 		 "--gpu-memory=6M --fanout=host");
 	tsi_options_pipeline(&o, &p);
 	assert_string_equal(p.folder, "/d");
-	assert_int_equal(p.resize, 48);
+	assert_int_equal(o.resize, 48);
 	assert_int_equal(p.pillow, 12);
 	assert_false(p.fast);
 	assert_false(p.keys);
@@ -153,7 +153,7 @@ static void imagenet_trains_by_default(void **state)
 	assert_int_equal(o.mode, TSI_RUN_SERVE);
 	assert_string_equal(o.data.folder, "/data/train");
 	assert_string_equal(o.name, "imagenet");
-	assert_ptr_equal(o.images, &tsi_preset_train);
+	assert_string_equal(o.images->name, "train");
 	assert_int_equal(o.order, TSOCK_ORDER_PHILOX);
 	assert_int_equal(o.seed, 0);
 	assert_int_equal(o.size, 224);
@@ -179,13 +179,13 @@ static void the_val_split_evaluates(void **state)
 	(void)state;
 	assert_string_equal(o.data.folder, "/data/val");
 	assert_string_equal(o.name, "imagenet-val");
-	assert_ptr_equal(o.images, &tsi_preset_eval);
+	assert_string_equal(o.images->name, "eval");
 	assert_int_equal(o.order, TSOCK_ORDER_SEQUENTIAL);
 	tsi_options_fini(&o);
 
 	o = good(BASE "--split val --preset train --name x --order torch");
 	assert_string_equal(o.name, "x");
-	assert_ptr_equal(o.images, &tsi_preset_train);
+	assert_string_equal(o.images->name, "train");
 	assert_int_equal(o.order, TSOCK_ORDER_TORCH);
 	tsi_options_fini(&o);
 }
@@ -197,7 +197,7 @@ static void an_imagefolder_is_its_own_root(void **state)
 	(void)state;
 	assert_string_equal(o.data.folder, "/data");
 	assert_string_equal(o.name, "data");
-	assert_ptr_equal(o.images, &tsi_preset_train);
+	assert_string_equal(o.images->name, "train");
 	tsi_options_fini(&o);
 
 	o = good("-d imagefolder -r /data --split val");

@@ -24,6 +24,7 @@
 #include "pack/pack.h"
 #include "test/lib/image_gen.h"
 #include "test/lib/shard_fixture.h"
+#include "test/lib/recipes.h"
 
 #define FILES 14
 
@@ -116,6 +117,11 @@ static int teardown_pack(void **state)
 	return system(command) || remove_root(state);
 }
 
+static const struct tsi_recipe *recipe_at(unsigned k)
+{
+	return k ? recipes_eval(SIZE, SIZE) : recipes_train(SIZE);
+}
+
 struct made_all {
 	struct sample sample[64];
 	unsigned substituted;
@@ -134,13 +140,13 @@ static void list_bad(void *arg, const char *name, const char *reason)
 }
 
 static void make_all(const char *folder, const struct tsi_format *f,
-		     const struct tsi_preset *preset, struct made_all *m)
+		     const struct tsi_recipe *recipe, struct made_all *m)
 {
 	struct tsi_sampler *s;
 
 	options.folder = folder;
 	options.format = f;
-	options.preset = preset;
+	options.recipe = recipe;
 	s = open_sampler();
 	memset(m, 0, sizeof(*m));
 	assert_int_equal(make(s, DEPTH, m->sample, 48, &m->substituted), 0);
@@ -168,11 +174,11 @@ static void a_pack_gives_the_samples_of_its_source(void **state)
 	assert_int_equal(progress.bad, 3);
 	assert_true(progress.shards > 1);
 	for (unsigned preset = 0; preset < 2; preset++) {
-		make_all(root, &tsi_format_imagefolder, tsi_preset_at(preset),
+		make_all(root, &tsi_format_imagefolder, recipe_at(preset),
 			 &want);
 		assert_true(want.substituted >= 6);
 		for (unsigned k = 0; k < 3; k++) {
-			make_all(dest, as[k], tsi_preset_at(preset), &got);
+			make_all(dest, as[k], recipe_at(preset), &got);
 			for (unsigned i = 0; i < 48; i++)
 				assert_memory_equal(&got.sample[i],
 						    &want.sample[i],
@@ -226,13 +232,13 @@ static void shards_of_tar_files_are_packed(void **state)
 	write_tar(&t, "s.tar");
 	options.format = &tsi_format_webdataset;
 	pack_all(dest);
-	make_all(root, &tsi_format_webdataset, &tsi_preset_train, &want);
-	make_all(dest, &tsi_format_webdataset, &tsi_preset_train, &got);
+	make_all(root, &tsi_format_webdataset, recipe_at(0), &want);
+	make_all(dest, &tsi_format_webdataset, recipe_at(0), &got);
 	assert_memory_equal(want.sample, got.sample, sizeof(want.sample));
 	/* And a pack of the pack is the same. */
 	options.folder = dest;
 	pack_all(other);
-	make_all(other, &tsi_format_packed, &tsi_preset_train, &got);
+	make_all(other, &tsi_format_packed, recipe_at(0), &got);
 	assert_memory_equal(want.sample, got.sample, sizeof(want.sample));
 }
 
@@ -420,7 +426,7 @@ static void a_damaged_record_is_named_and_replaced(void **state)
 	(void)state;
 	put_files();
 	pack_all(dest);
-	make_all(dest, &tsi_format_packed, &tsi_preset_eval, &got);
+	make_all(dest, &tsi_format_packed, recipe_at(1), &got);
 	assert_int_equal(got.bad, 3);
 	o.root = dest;
 	assert_int_equal(tsi_index_open(&o, &x), 0);
@@ -434,7 +440,7 @@ static void a_damaged_record_is_named_and_replaced(void **state)
 		const char *line;
 
 		change(at[k].path, at[k].offset + at[k].length / 2);
-		make_all(dest, &tsi_format_packed, &tsi_preset_eval, &got);
+		make_all(dest, &tsi_format_packed, recipe_at(1), &got);
 		change(at[k].path, at[k].offset + at[k].length / 2);
 		assert_int_equal(got.bad, 4);
 		snprintf(want, sizeof(want), "%s=%s", at[k].member, reason[k]);

@@ -19,10 +19,10 @@
 #include "jpeg/pixels.h"
 #include "packed/decoder.h"
 #include "packed/expand.h"
-#include "image/preset.h"
 #include "test/lib/jpeg_coefs.h"
 #include "test/lib/jpeg_region.h"
 #include "test/lib/pack_image.h"
+#include "test/lib/recipes.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -232,10 +232,11 @@ static void records_are_files_like_others(void **state)
 	assert_int_equal(tsi_image_sniff(packed.data, 15, false, &head),
 			 TSOCK_EAGAIN);
 	for (unsigned preset = 0; preset < 2; preset++) {
-		struct tsi_image_opts o = { .preset = tsi_preset_at(preset),
-					    .size = 48,
-					    .resize = 60,
-					    .seed = 3 };
+		struct tsi_image_opts o = {
+			.recipe = preset ? recipes_eval(60, 48)
+					 : recipes_train(48),
+			.seed = 3
+		};
 		struct tsi_image *img;
 		struct tsi_box a, b;
 

@@ -17,8 +17,8 @@
 #include "base/hash.h"
 #include "packed/layout.h"
 #include "packed/decoder.h"
-#include "image/preset.h"
 #include "test/lib/pack_image.h"
+#include "test/lib/recipes.h"
 
 #define SIZE 24
 #define BYTES (SIZE * SIZE * 3)
@@ -29,9 +29,7 @@ static uint8_t want[BYTES];
 
 static int setup(void **state)
 {
-	struct tsi_image_opts o = { .preset = &tsi_preset_train,
-				    .size = SIZE,
-				    .seed = 1 };
+	struct tsi_image_opts o = { .recipe = recipes_train(SIZE), .seed = 1 };
 	struct image_gen_jpeg g = {
 		.width = 70, .height = 93, .components = 3, .seed = 4
 	};

@@ -17,6 +17,7 @@
 
 #include "run/identity.h"
 #include "test/lib/worker_fixture.h"
+#include "test/lib/recipes.h"
 
 /* Five images; the sockets are in their folder. */
 static int make_stream(void **state)
@@ -88,7 +89,7 @@ static void the_ring_is_sized_by_the_data_set(void **state)
 /* The options are those of make_stream(). */
 static void assert_identity(const char *text)
 {
-	char want[512], files[17] = "";
+	char want[TSI_RECIPE_TEXT + 512], files[17] = "";
 	const char *at = strstr(text, "\nfiles=");
 
 	assert_non_null(at);
@@ -97,8 +98,8 @@ static void assert_identity(const char *text)
 		want, sizeof(want),
 		"dataset=imagefolder\nroot=%s\nsamples=5\nfiles=%s\nclasses=3\n"
 		"order=sequential\nseed=9\nsegments=1\non-error=substitute\n"
-		"substitutes=2\npreset=train\nsize=%u\npillow=13\n",
-		root, files, options.size);
+		"substitutes=2\ntransform=%s\npillow=13\n",
+		root, files, options.recipe->text);
 	assert_string_equal(text, want);
 }
 
@@ -117,17 +118,14 @@ static void the_identity_tells_streams_apart(void **state)
 		tsi_identity_text(&options, tsi_service_sampler(s), &next), 0);
 	assert_string_equal(first, next);
 	free(next);
-	options.preset = &tsi_preset_eval;
-	options.resize = 40;
+	options.recipe = recipes_eval(40, SIZE);
 	options.sharded = true;
 	options.rank = 1;
 	options.world = 3;
 	assert_int_equal(
 		tsi_identity_text(&options, tsi_service_sampler(s), &next), 0);
 	assert_non_null(strstr(next, "\nshard=1/3\n"));
-	assert_non_null(strstr(next, "\npreset=eval\n"));
-	assert_non_null(strstr(next, "\nresize=40\n"));
-	assert_null(strstr(first, "resize"));
+	assert_non_null(strstr(next, "\ntransform=Resize(size=40, "));
 	assert_null(strstr(first, "fast"));
 	free(next);
 	options.fast = true;

@@ -16,20 +16,18 @@
 #include "image/sniff.h"
 #include "image/formats.h"
 #include "base/err.h"
-#include "image/preset.h"
 #include "jpeg/jpeg.h"
 #include "png/png.h"
 #include "test/lib/image_gen.h"
 #include "test/lib/plain_image.h"
+#include "test/lib/recipes.h"
 
 #define SIZE 32
 #define BYTES (SIZE * SIZE * 3)
 
 static struct tsi_image *open_image(void)
 {
-	struct tsi_image_opts o = { .preset = &tsi_preset_eval,
-				    .size = SIZE,
-				    .resize = 40 };
+	struct tsi_image_opts o = { .recipe = recipes_eval(40, SIZE) };
 	struct tsi_image *img = NULL;
 
 	assert_int_equal(tsi_image_create(&o, &img), 0);

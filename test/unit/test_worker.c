@@ -22,6 +22,7 @@
 
 #include "test/lib/image_gen.h"
 #include "test/lib/worker_fixture.h"
+#include "test/lib/recipes.h"
 #include "tsock/tsock.h"
 
 /* The head of an image that passes the scan, and nothing after it. */
@@ -324,7 +325,8 @@ static void a_run_of_truncated_files_is_walked_once(void **state)
 	for (unsigned i = 0; i < 2; i++) {
 		struct tsi_sampler *s;
 
-		options.preset = i ? &tsi_preset_eval : &tsi_preset_train;
+		options.recipe =
+			i ? recipes_eval(SIZE, SIZE) : recipes_train(SIZE);
 		put_run(cut[i]);
 		let_files_settle();
 		s = open_sampler();

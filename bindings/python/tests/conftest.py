@@ -220,12 +220,12 @@ def serve(images, place, tmp_path):
                 str(root),
                 "--name",
                 name,
-                "--size",
-                str(SIZE),
                 "--threads",
                 "1",
                 "--no-cache",
             ]
+            # A transform's text says the size.
+            + ([] if "--transform" in options else ["--size", str(SIZE)])
             + [str(o) for o in options],
             tmp_path / ("producer%d.log" % len(started)),
         )

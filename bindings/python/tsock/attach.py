@@ -51,6 +51,10 @@ def refuse_wrong_name(name: str) -> None:
     )
 
 
+# Options that decide a line of an identity that none has the name of.
+_GIVES = {"transform": {"transform", "preset", "size", "resize"}}
+
+
 class Wanted:
     """The stream that a loader asks for by root= and other options."""
 
@@ -85,7 +89,9 @@ class Wanted:
             its = runs.get(key, NONE)
             if any(_is_same(one, its) for one in mine):
                 continue
-            given = key.replace("-", "_") in self._given
+            given = bool(
+                self._given & _GIVES.get(key, {key.replace("-", "_")})
+            )
             lines.append(
                 "  %-9s is %s, and %s %s"
                 % (

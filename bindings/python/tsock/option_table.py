@@ -58,6 +58,9 @@ class ProducerOptions(TypedDict, total=False):
                   later
 
     Images:
+    transform     what is done to each image, in the words of torchvision's
+                  transforms: "RandomResizedCrop(224) RandomHorizontalFlip()";
+                  @FILE: the text of a file; help lists what there is
     preset        train: random resized crop and flip (default); eval: resize
                   and centre crop (default of --split val)
     size          side of the finished image (224)
@@ -136,6 +139,7 @@ class ProducerOptions(TypedDict, total=False):
     no_cache: bool
     on_error: Literal["substitute", "raise"]
     allow_bad: float
+    transform: Path
     preset: Literal["train", "eval"]
     size: int
     resize: int

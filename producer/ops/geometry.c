@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * geometry.c - crops, a resize, padding and flips as one step.
+ */
+#include "ops/geometry.h"
+
+#include <string.h>
+
+#include "ops/fill.h"
+#include "ops/flip.h"
+#include "resample/resample.h"
+
+struct tsi_geometry tsi_geometry_of(uint32_t width, uint32_t height)
+{
+	return (struct tsi_geometry){
+		.width = width,
+		.height = height,
+		.part = { .width = width, .height = height },
+		.to_width = width,
+		.to_height = height,
+	};
+}
+
+/* Is all of the window inside the part? */
+static bool is_inside(const struct tsi_geometry *g)
+{
+	return g->left >= 0 && g->top >= 0 &&
+	       (uint32_t)g->left + g->width <= g->to_width &&
+	       (uint32_t)g->top + g->height <= g->to_height;
+}
+
+/* A window inside a part that isn't resized is a smaller part. */
+static void narrow(struct tsi_geometry *g)
+{
+	if (g->resized || !is_inside(g))
+		return;
+	g->part.left += (uint32_t)g->left;
+	g->part.top += (uint32_t)g->top;
+	g->part.width = g->to_width = g->width;
+	g->part.height = g->to_height = g->height;
+	g->left = g->top = 0;
+}
+
+bool tsi_geometry_resize(struct tsi_geometry *g, uint32_t width,
+			 uint32_t height, enum tsi_filter filter)
+{
+	if (width == g->width && height == g->height)
+		return true;
+	if (g->resized || !is_inside(g) || g->mirror_x || g->mirror_y)
+		return false;
+	narrow(g);
+	g->resized = true;
+	g->filter = filter;
+	g->width = g->to_width = width;
+	g->height = g->to_height = height;
+	return true;
+}
+
+/*
+ * One axis of a crop: does the window's new part, beyond its edges, lie beyond
+ * the part's, too?
+ */
+static bool reaches(int64_t at, uint32_t len, int64_t from, uint32_t count,
+		    uint32_t edge)
+{
+	return (at >= 0 || from <= 0) &&
+	       (at + len <= count || from + count >= edge);
+}
+
+/* Is any pixel of a window in the part? */
+static bool is_seen(int64_t from, uint32_t count, uint32_t edge)
+{
+	return from < edge && from + count > 0;
+}
+
+bool tsi_geometry_crop(struct tsi_geometry *g, int64_t left, int64_t top,
+		       uint32_t width, uint32_t height, const uint8_t *fill)
+{
+	const bool outside = left < 0 || top < 0 || left + width > g->width ||
+			     top + height > g->height;
+	struct tsi_geometry to = *g;
+
+	narrow(&to);
+	if (g->mirror_x)
+		left = (int64_t)g->width - left - width;
+	if (g->mirror_y)
+		top = (int64_t)g->height - top - height;
+	if (!reaches(left, width, to.left, to.width, to.to_width) ||
+	    !reaches(top, height, to.top, to.height, to.to_height))
+		return false;
+	if (outside && to.padded && memcmp(to.fill, fill, sizeof(to.fill)))
+		return false;
+	if (outside) {
+		to.padded = true;
+		memcpy(to.fill, fill, sizeof(to.fill));
+	}
+	left += to.left;
+	top += to.top;
+	if (left < INT32_MIN || left > INT32_MAX || top < INT32_MIN ||
+	    top > INT32_MAX)
+		return false;
+	to.left = (int32_t)left;
+	to.top = (int32_t)top;
+	to.width = width;
+	to.height = height;
+	narrow(&to);
+	*g = to;
+	return true;
+}
+
+bool tsi_geometry_flip(struct tsi_geometry *g, bool x, bool y)
+{
+	g->mirror_x ^= x;
+	g->mirror_y ^= y;
+	return true;
+}
+
+/* What a window that begins at `from` shows of an edge, and where. */
+static void plan_axis(uint32_t in, uint32_t out, int32_t from, uint32_t window,
+		      bool mirror, struct tsi_axis *axis, uint32_t *to)
+{
+	int64_t end = (int64_t)from + window;
+	uint32_t skipped = from < 0 ? (uint32_t) - (int64_t)from : 0;
+
+	axis->in = in;
+	axis->out = out;
+	axis->first = from < 0 ? 0 : (uint32_t)from;
+	axis->count = (uint32_t)(end < out ? end : out) - axis->first;
+	axis->mirror = mirror;
+	*to = mirror ? window - skipped - axis->count : skipped;
+}
+
+bool tsi_geometry_axes(const struct tsi_geometry *g,
+		       struct tsi_geometry_axes *out)
+{
+	if (!is_seen(g->left, g->width, g->to_width) ||
+	    !is_seen(g->top, g->height, g->to_height))
+		return false;
+	*out = (struct tsi_geometry_axes){ 0 };
+	plan_axis(g->part.width, g->to_width, g->left, g->width, g->mirror_x,
+		  &out->x, &out->to_x);
+	/* A resampler writes rows in their order. */
+	plan_axis(g->part.height, g->to_height, g->top, g->height, false,
+		  &out->y, &out->to_y);
+	out->x.filter = out->y.filter = g->filter;
+	return true;
+}
+
+void tsi_geometry_box(const struct tsi_geometry *g, struct tsi_box *box)
+{
+	const bool whole = !g->left && !g->top && g->width == g->to_width &&
+			   g->height == g->to_height;
+
+	*box = (struct tsi_box){ .top = g->top,
+				 .left = g->left,
+				 .height = (int32_t)g->height,
+				 .width = (int32_t)g->width,
+				 .flip = g->mirror_x };
+	if (!g->resized || whole) {
+		box->top += (int32_t)g->part.top;
+		box->left += (int32_t)g->part.left;
+	}
+	if (whole) {
+		box->height = (int32_t)g->part.height;
+		box->width = (int32_t)g->part.width;
+	}
+}
+
+/* ------------------------------------------------------------------------
+ * On a picture
+ */
+
+/* n pixels of a row, in reverse order if mirrored. */
+static void copy_row(const uint8_t *from, uint32_t n, unsigned channels,
+		     bool mirror, uint8_t *to)
+{
+	if (!mirror) {
+		memcpy(to, from, (size_t)n * channels);
+		return;
+	}
+	for (uint32_t i = 0; i < n; i++)
+		for (unsigned k = 0; k < channels; k++)
+			to[(size_t)i * channels + k] =
+				from[(size_t)(n - 1 - i) * channels + k];
+}
+
+static void copy_window(const struct tsi_geometry *g,
+			const struct tsi_geometry_axes *a,
+			const struct tsi_canvas *c, uint8_t *to)
+{
+	const size_t row = tsi_canvas_row(c),
+		     step = (size_t)g->width * c->channels;
+	const uint8_t *from = c->pixels + (g->part.top + a->y.first) * row +
+			      (size_t)(g->part.left + a->x.first) * c->channels;
+
+	to += a->to_y * step + (size_t)a->to_x * c->channels;
+	for (uint32_t y = 0; y < a->y.count; y++)
+		copy_row(from + y * row, a->x.count, c->channels, a->x.mirror,
+			 to + y * step);
+}
+
+/* Pixels as a resampler takes them: four bytes each. */
+static void widen(const uint8_t *from, uint32_t n, unsigned channels,
+		  uint8_t *to)
+{
+	for (uint32_t i = 0; i < n; i++, from += channels, to += 4) {
+		to[0] = from[0];
+		to[1] = from[channels > 1 ? 1 : 0];
+		to[2] = from[channels > 1 ? 2 : 0];
+		to[3] = 0;
+	}
+}
+
+static int resize_window(const struct tsi_geometry *g,
+			 const struct tsi_geometry_axes *a,
+			 struct tsi_canvas *c, uint8_t *to)
+{
+	const size_t step = (size_t)g->width * 3, row = tsi_canvas_row(c);
+	struct tsi_rect need;
+	struct tsi_strip strip = { 0 };
+	int err = tsi_resample_begin(
+		c->resample, &a->x, &a->y,
+		c->pillow12 ? TSI_PASSES_12 : TSI_PASSES_13, false,
+		to + a->to_y * step + (size_t)a->to_x * 3, step, &need);
+
+	strip.stride = (size_t)need.width * 4 + TSI_ROW_SLACK;
+	if (!err)
+		err = tsi_scratch_grow(&c->room, TSI_STRIP_ROWS * strip.stride,
+				       "rows of a picture");
+	if (err)
+		return err;
+	strip.pixels = c->room.p;
+	for (uint32_t y = 0; y < need.height; y += strip.rows) {
+		strip.rows = need.height - y < TSI_STRIP_ROWS ? need.height - y
+							      : TSI_STRIP_ROWS;
+		for (uint32_t k = 0; k < strip.rows; k++)
+			widen(c->pixels +
+				      (g->part.top + need.top + y + k) * row +
+				      (size_t)(g->part.left + need.left) *
+					      c->channels,
+			      need.width, c->channels,
+			      c->room.p + k * strip.stride);
+		tsi_resample_push(c->resample, &strip);
+	}
+	return 0;
+}
+
+/* One byte of each three: a resampler's picture that is grey. */
+static void thin(uint8_t *pixels, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		pixels[i] = pixels[3 * i];
+}
+
+/* Is the window just the canvas's picture? */
+static bool is_nothing(const struct tsi_geometry *g, const struct tsi_canvas *c)
+{
+	return !g->resized && !g->mirror_x && !g->mirror_y && is_inside(g) &&
+	       g->width == c->width && g->height == c->height;
+}
+
+int tsi_geometry_apply(const struct tsi_geometry *g, struct tsi_canvas *c)
+{
+	/* The resampler's pixels have three bytes. */
+	const unsigned wide = g->resized ? 3 : c->channels;
+	const unsigned channels = c->channels;
+	struct tsi_geometry_axes a;
+	const bool seen = tsi_geometry_axes(g, &a);
+	uint8_t *to;
+	int err;
+
+	if (is_nothing(g, c))
+		return 0;
+	err = tsi_canvas_other(c, g->width, g->height, wide, &to);
+	if (err)
+		return err;
+	if (!seen || g->padded)
+		tsi_fill(to, (size_t)g->width * g->height, wide, g->fill);
+	if (seen && g->resized)
+		err = resize_window(g, &a, c, to);
+	else if (seen)
+		copy_window(g, &a, c, to);
+	if (err)
+		return err;
+	if (wide != channels)
+		thin(to, (size_t)g->width * g->height);
+	tsi_canvas_turn(c, g->width, g->height, channels);
+	if (g->mirror_y)
+		tsi_flip_y(c);
+	return 0;
+}

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * finish.c - what follows from a recipe's operations: a sample's size, where
+ * the draws of each begin, the text in full.
+ */
+#include "recipe/finish.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+
+/* ------------------------------------------------------------------------
+ * The text
+ */
+
+struct writer {
+	char *text;
+	size_t len;
+	bool full;
+};
+
+static void put(struct writer *w, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+static void put(struct writer *w, const char *fmt, ...)
+{
+	size_t room = TSI_RECIPE_TEXT - w->len;
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vsnprintf(w->text + w->len, room, fmt, ap);
+	va_end(ap);
+	if (n < 0 || (size_t)n >= room)
+		w->full = true;
+	else
+		w->len += (size_t)n;
+}
+
+/* The shortest digits that are this number. */
+static void put_number(struct writer *w, double v)
+{
+	char digits[40];
+
+	snprintf(digits, sizeof(digits), "%.0f", v);
+	for (int n = 1; strtod(digits, NULL) != v; n++)
+		snprintf(digits, sizeof(digits), "%.*g", n, v);
+	put(w, "%s", digits);
+}
+
+/* Word k of those that '|' separates. */
+static void put_word(struct writer *w, const char *words, unsigned k)
+{
+	for (; k; k--)
+		words += strcspn(words, "|") + 1;
+	put(w, "%.*s", (int)strcspn(words, "|"), words);
+}
+
+static void put_value(struct writer *w, const struct tsi_arg *a,
+		      const struct tsi_arg_value *v)
+{
+	if (!v->n) {
+		put(w, "None");
+		return;
+	}
+	if (a->kind == TSI_ARG_SWITCH) {
+		put_word(w, "False|True", (unsigned)v->v[0]);
+		return;
+	}
+	if (a->kind == TSI_ARG_WORD || a->kind == TSI_ARG_FILTER) {
+		put_word(w, a->words ? a->words : TSI_FILTER_WORDS,
+			 (unsigned)v->v[0]);
+		return;
+	}
+	put(w, "%s", v->n > 1 ? "(" : "");
+	for (unsigned k = 0; k < v->n; k++) {
+		put(w, "%s", k ? ", " : "");
+		put_number(w, v->v[k]);
+	}
+	put(w, "%s", v->n > 1 ? ")" : "");
+}
+
+static void put_ops(struct writer *w, const struct tsi_op *op);
+
+static void put_op(struct writer *w, const struct tsi_op *op)
+{
+	const struct tsi_arg *a = op->type->args;
+	const char *between = "";
+
+	put(w, "%s(", op->type->name);
+	if (op->child) {
+		put(w, "[");
+		put_ops(w, op->child);
+		put(w, "]");
+		between = ", ";
+	}
+	for (unsigned k = 0; a && k < TSI_OP_ARGS && a[k].name; k++) {
+		put(w, "%s%s=", between, a[k].name);
+		put_value(w, &a[k], &op->arg[k]);
+		between = ", ";
+	}
+	put(w, ")");
+}
+
+static void put_ops(struct writer *w, const struct tsi_op *op)
+{
+	for (const struct tsi_op *o = op; o; o = o->next) {
+		put(w, "%s", o == op ? "" : " ");
+		put_op(w, o);
+	}
+}
+
+/* ------------------------------------------------------------------------
+ * Sizes
+ */
+
+static void size_after(const struct tsi_op *op, struct tsi_op_size *size);
+
+/* Of operations of which any number may be done, in any order. */
+static void size_after_children(const struct tsi_op *op,
+				struct tsi_op_size *size)
+{
+	const struct tsi_op_size before = *size;
+
+	for (const struct tsi_op *c = op->child; c; c = c->next) {
+		struct tsi_op_size after = before;
+
+		size_after(c, &after);
+		if (after.channels != before.channels)
+			size->channels = 0;
+		if (!after.known || after.width != before.width ||
+		    after.height != before.height)
+			size->known = false;
+	}
+}
+
+static void size_after(const struct tsi_op *op, struct tsi_op_size *size)
+{
+	if (op->type->size)
+		op->type->size(op, size);
+	if (op->child)
+		size_after_children(op, size);
+}
+
+static int find_size(struct tsi_recipe *r)
+{
+	struct tsi_op_size size = { .channels = 3 };
+
+	for (const struct tsi_op *op = r->first; op; op = op->next)
+		size_after(op, &size);
+	if (!size.known)
+		return tsi_err(TSOCK_EARG,
+			       "transform: samples would differ in size, as "
+			       "images do: end with an operation that gives "
+			       "them one, such as CenterCrop(224)");
+	if (!size.channels)
+		return tsi_err(TSOCK_EARG,
+			       "transform: samples would differ in their "
+			       "number of channels: Grayscale(1) stands alone");
+	if (!size.width || !size.height || size.width > TSI_RECIPE_EDGE ||
+	    size.height > TSI_RECIPE_EDGE)
+		return tsi_err(TSOCK_EARG,
+			       "transform: samples are %u x %u pixels, and "
+			       "their edges must be 1 to %d",
+			       size.width, size.height, TSI_RECIPE_EDGE);
+	r->width = size.width;
+	r->height = size.height;
+	r->channels = size.channels;
+	return 0;
+}
+
+/* ------------------------------------------------------------------------
+ * The whole
+ */
+
+static void number_draws(struct tsi_recipe *r)
+{
+	for (unsigned k = 0; k < r->ops; k++) {
+		r->op[k].draws = r->draws;
+		r->draws += tsi_op_draws(&r->op[k]);
+	}
+}
+
+/* Operations that come first and can be planned decide which rows. */
+static void look_at_rows(struct tsi_recipe *r)
+{
+	bool alone = true;
+
+	r->same_rows = true;
+	for (struct tsi_op *op = r->first; op && op->type->plan;
+	     op = op->next) {
+		if (op->type->moves)
+			r->same_rows = false;
+		if (op != r->first && op->type->size)
+			alone = false;
+	}
+	r->first_alone = alone;
+}
+
+int tsi_recipe_finish(struct tsi_recipe *r)
+{
+	struct writer w = { .text = r->text };
+	int err;
+
+	if (!r->first)
+		return tsi_err(TSOCK_EARG, "transform: it has no operation");
+	err = find_size(r);
+	if (err)
+		return err;
+	number_draws(r);
+	look_at_rows(r);
+	put_ops(&w, r->first);
+	if (w.full)
+		return tsi_err(TSOCK_EARG,
+			       "transform: with all arguments its text has "
+			       "more than %d bytes",
+			       TSI_RECIPE_TEXT - 1);
+	return 0;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * preset.h - recipes that have a name.
+ *
+ * A preset is a line of TSI_PRESETS: its name, whether samples come in the data
+ * set's own order unless --order says otherwise, its text, and what --help says
+ * of it.  In the text the words SIZE and RESIZE stand for what the options
+ * --size and --resize say.
+ */
+#ifndef TSI_RECIPE_PRESET_H
+#define TSI_RECIPE_PRESET_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "recipe/recipe.h"
+
+/* All of them, in the order in which --help lists them. */
+#define TSI_PRESETS(P) \
+	P("train", false, "RandomResizedCrop(SIZE) RandomHorizontalFlip()", \
+	  "random resized crop and flip (default)") \
+	P("eval", true, "Resize(RESIZE) CenterCrop(SIZE)", \
+	  "resize and centre crop (default of --split val)")
+
+/* Their numbers, of those that are known by name. */
+enum { TSI_PRESET_TRAIN, TSI_PRESET_EVAL };
+
+struct tsi_preset {
+	const char *name; /* what --preset calls it */
+	bool in_order;
+	const char *text;
+};
+
+/* Their names, for --preset: "train|eval". */
+#define TSI_PRESET_WORD(name, in_order, text, help) "|" name
+#define TSI_PRESET_WORDS (&TSI_PRESETS(TSI_PRESET_WORD)[1])
+
+/* A line of --help for each: "train: random ...;\neval: ...". */
+#define TSI_PRESET_LINE(name, in_order, text, help) ";\n" name ": " help
+#define TSI_PRESET_HELP (&TSI_PRESETS(TSI_PRESET_LINE)[2])
+
+/* Preset k of TSI_PRESETS; NULL behind the last one. */
+const struct tsi_preset *tsi_preset_at(unsigned k);
+
+/* Does --size, or --resize, have an effect? */
+bool tsi_preset_has_size(const struct tsi_preset *p);
+bool tsi_preset_has_resize(const struct tsi_preset *p);
+
+/* Fails as tsi_recipe_read() does. */
+int tsi_preset_recipe(const struct tsi_preset *p, uint32_t size,
+		      uint32_t resize, struct tsi_recipe **out);
+
+#endif

@@ -1,0 +1,492 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * read.c - the text of a recipe to its operations.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/spelling.h"
+#include "recipe/recipe.h"
+#include "recipe/finish.h"
+#include "recipe/text.h"
+#include "recipe/types.h"
+
+/* Operations in operations. */
+#define DEEPEST 8
+
+struct reader {
+	struct tsi_text text;
+	struct tsi_recipe *recipe;
+	unsigned depth;
+	unsigned inside; /* of so many operations */
+};
+
+static int read_list(struct reader *r, struct tsi_op **first);
+
+/* ------------------------------------------------------------------------
+ * Arguments
+ */
+
+static unsigned least_of(const struct tsi_arg *a)
+{
+	return a->least ? a->least : 1;
+}
+
+static unsigned most_of(const struct tsi_arg *a)
+{
+	return a->most ? a->most : least_of(a);
+}
+
+/* Which of the words, separated by '|', the token is; -1: none. */
+static int word_of(const struct tsi_token *token, const char *words)
+{
+	char word[40];
+
+	for (int k = 0;; k++) {
+		size_t len = strcspn(words, "|");
+
+		snprintf(word, sizeof(word), "%.*s", (int)len, words);
+		if (tsi_text_is(token, word))
+			return k;
+		if (!words[len])
+			return -1;
+		words += len + 1;
+	}
+}
+
+/* Words for an argument of this kind, numbered from 0. */
+static const char *words_of(const struct tsi_arg *a)
+{
+	if (a->kind == TSI_ARG_SWITCH)
+		return "False|True";
+	return a->kind == TSI_ARG_FILTER ? TSI_FILTER_WORDS : a->words;
+}
+
+/* The filter that Pillow has this number for. */
+static int filter_of(double number)
+{
+	static const enum tsi_filter filters[] = {
+		TSI_FILTER_NEAREST, TSI_FILTER_LANCZOS, TSI_FILTER_BILINEAR,
+		TSI_FILTER_BICUBIC, TSI_FILTER_BOX,     TSI_FILTER_HAMMING,
+	};
+
+	return number >= 0 && number < 6 && number == floor(number)
+		       ? (int)filters[(int)number]
+		       : -1;
+}
+
+/* A word, or the number that stands for it. */
+static int read_word(struct reader *r, const struct tsi_arg *a, double *out)
+{
+	const struct tsi_token *t = &r->text.token;
+	int k = -1;
+
+	if (t->kind == TSI_TOKEN_NAME)
+		k = word_of(t, words_of(a));
+	else if (t->kind == TSI_TOKEN_NUMBER && a->kind == TSI_ARG_FILTER)
+		k = filter_of(t->number);
+	if (k < 0)
+		return tsi_text_fail(&r->text, t, "%s is one of %s", a->name,
+				     words_of(a));
+	*out = k;
+	tsi_text_next(&r->text);
+	return 0;
+}
+
+static int read_number(struct reader *r, const struct tsi_arg *a, double *out)
+{
+	const struct tsi_token *t = &r->text.token;
+
+	if (t->kind != TSI_TOKEN_NUMBER)
+		return tsi_text_fail(&r->text, t, "%s is a number", a->name);
+	if (!isfinite(t->number) || t->number < a->min || t->number > a->max)
+		return tsi_text_fail(&r->text, t, "%s is from %g to %g",
+				     a->name, a->min, a->max);
+	if (a->kind == TSI_ARG_WHOLE && t->number != floor(t->number))
+		return tsi_text_fail(&r->text, t, "%s is a whole number",
+				     a->name);
+	*out = t->number;
+	tsi_text_next(&r->text);
+	return 0;
+}
+
+/* Numbers in parentheses. */
+static int read_numbers(struct reader *r, const struct tsi_arg *a,
+			struct tsi_arg_value *out)
+{
+	const struct tsi_token open = r->text.token;
+	int err = 0;
+
+	tsi_text_next(&r->text);
+	while (!err && r->text.token.kind != TSI_TOKEN_CLOSE) {
+		if (out->n == most_of(a))
+			return tsi_text_fail(&r->text, &r->text.token,
+					     "%s has no more than %u", a->name,
+					     most_of(a));
+		err = read_number(r, a, &out->v[out->n++]);
+	}
+	if (err)
+		return err;
+	if (out->n < least_of(a))
+		return tsi_text_fail(&r->text, &open, "%s has %u numbers",
+				     a->name, least_of(a));
+	tsi_text_next(&r->text);
+	return 0;
+}
+
+static int read_value(struct reader *r, const struct tsi_arg *a,
+		      struct tsi_arg_value *out)
+{
+	const struct tsi_token *t = &r->text.token;
+
+	out->n = 0;
+	if (a->none && tsi_text_is(t, "None")) {
+		tsi_text_next(&r->text);
+		return 0;
+	}
+	if (a->kind != TSI_ARG_NUMBER && a->kind != TSI_ARG_WHOLE) {
+		out->n = 1;
+		return read_word(r, a, &out->v[0]);
+	}
+	if (t->kind == TSI_TOKEN_OPEN && most_of(a) > 1)
+		return read_numbers(r, a, out);
+	if (least_of(a) > 1)
+		return tsi_text_fail(&r->text, t, "%s has %u numbers, (%s)",
+				     a->name, least_of(a), "a, b");
+	out->n = 1;
+	return read_number(r, a, &out->v[0]);
+}
+
+/* The number of an argument of this name, TSI_OP_ARGS if there is none. */
+static unsigned arg_of(const struct tsi_op_type *type,
+		       const struct tsi_token *name)
+{
+	for (unsigned k = 0; type->args && k < TSI_OP_ARGS; k++) {
+		if (!type->args[k].name)
+			break;
+		if (tsi_text_is(name, type->args[k].name))
+			return k;
+	}
+	return TSI_OP_ARGS;
+}
+
+static int refuse_arg(struct reader *r, const struct tsi_op_type *type,
+		      const struct tsi_token *name)
+{
+	char list[200] = "";
+
+	for (unsigned k = 0; type->args && k < TSI_OP_ARGS; k++) {
+		const char *one = type->args[k].name;
+
+		if (!one)
+			break;
+		snprintf(list + strlen(list), sizeof(list) - strlen(list),
+			 "%s%s", k ? ", " : "", one);
+	}
+	return tsi_text_fail(&r->text, name, "%s has the arguments %s",
+			     type->name, *list ? list : "(none)");
+}
+
+/* What is being read of an operation's parentheses. */
+struct call {
+	struct tsi_op *op;
+	struct tsi_token name; /* of the operation, for messages */
+	unsigned position;
+	bool given[TSI_OP_ARGS];
+};
+
+/* "transforms=[...]", "[...]" or an operation, in one that has some in it. */
+static bool is_nested(const struct reader *r, const struct call *c)
+{
+	enum tsi_token_kind behind = tsi_text_peek(&r->text);
+	const struct tsi_token *t = &r->text.token;
+
+	if (!c->op->type->chosen)
+		return false;
+	if (t->kind == TSI_TOKEN_OPEN)
+		return behind == TSI_TOKEN_NAME || behind == TSI_TOKEN_CLOSE;
+	return t->kind == TSI_TOKEN_NAME && behind == TSI_TOKEN_OPEN;
+}
+
+static int read_named(struct reader *r, struct call *c)
+{
+	const struct tsi_token name = r->text.token;
+	unsigned k = arg_of(c->op->type, &name);
+
+	tsi_text_next(&r->text);
+	tsi_text_next(&r->text);
+	if (c->op->type->chosen && tsi_text_is(&name, "transforms"))
+		return 0;
+	/* What changes nothing of a sample, whatever it is. */
+	if (k == TSI_OP_ARGS && tsi_text_is(&name, "inplace")) {
+		tsi_text_next(&r->text);
+		return 0;
+	}
+	if (k == TSI_OP_ARGS)
+		return refuse_arg(r, c->op->type, &name);
+	if (c->given[k])
+		return tsi_text_fail(&r->text, &name, "%s is given twice",
+				     c->op->type->args[k].name);
+	c->given[k] = true;
+	return read_value(r, &c->op->type->args[k], &c->op->arg[k]);
+}
+
+static int read_positional(struct reader *r, struct call *c)
+{
+	const struct tsi_op_type *type = c->op->type;
+	unsigned k = c->position++;
+
+	if (!type->args || k >= TSI_OP_ARGS || !type->args[k].name)
+		return refuse_arg(r, type, &r->text.token);
+	c->given[k] = true;
+	return read_value(r, &type->args[k], &c->op->arg[k]);
+}
+
+static int read_default(struct reader *r, const struct tsi_arg *a,
+			struct tsi_arg_value *out)
+{
+	struct reader of = { .recipe = r->recipe };
+
+	tsi_text_begin(&of.text, a->value);
+	return read_value(&of, a, out);
+}
+
+/* The defaults of what wasn't given. */
+static int complete(struct reader *r, struct call *c)
+{
+	const struct tsi_op_type *type = c->op->type;
+	const char *why = NULL;
+	int err = 0;
+
+	for (unsigned k = 0; type->args && k < TSI_OP_ARGS && !err; k++) {
+		const struct tsi_arg *a = &type->args[k];
+
+		if (!a->name)
+			break;
+		if (!c->given[k] && !a->value)
+			return tsi_text_fail(&r->text, &c->name, "%s needs %s",
+					     type->name, a->name);
+		if (!c->given[k])
+			err = read_default(r, a, &c->op->arg[k]);
+	}
+	if (!err && type->chosen && !c->op->child)
+		return tsi_text_fail(&r->text, &c->name,
+				     "%s needs operations: %s([...])",
+				     type->name, type->name);
+	if (!err && type->check && !type->check(c->op, &why))
+		return tsi_text_fail(&r->text, &c->name, "%s: %s", type->name,
+				     why);
+	return err;
+}
+
+/* The last of a list; NULL: it is empty. */
+static struct tsi_op **end_of(struct tsi_op **first)
+{
+	while (*first)
+		first = &(*first)->next;
+	return first;
+}
+
+static int read_children(struct reader *r, struct tsi_op *op)
+{
+	int err;
+
+	r->inside++;
+	err = read_list(r, end_of(&op->child));
+	r->inside--;
+	return err;
+}
+
+static int read_args(struct reader *r, struct call *c)
+{
+	int err = 0;
+
+	while (!err && r->text.token.kind != TSI_TOKEN_CLOSE) {
+		if (is_nested(r, c))
+			err = read_children(r, c->op);
+		else if (r->text.token.kind == TSI_TOKEN_NAME &&
+			 tsi_text_peek(&r->text) == TSI_TOKEN_EQUALS)
+			err = read_named(r, c);
+		else if (r->text.token.kind == TSI_TOKEN_END)
+			err = tsi_text_fail(&r->text, &c->name,
+					    "a ')' is missing");
+		else
+			err = read_positional(r, c);
+	}
+	if (!err)
+		tsi_text_next(&r->text);
+	return err;
+}
+
+/* ------------------------------------------------------------------------
+ * Operations
+ */
+
+static int refuse_type(struct reader *r, const struct tsi_token *name)
+{
+	const char *near = tsi_op_type_near(name->text, name->len);
+
+	if (near)
+		return tsi_text_fail(&r->text, name,
+				     "%.*s is unknown; did you mean %s?",
+				     (int)name->len, name->text, near);
+	return tsi_text_fail(
+		&r->text, name,
+		"%.*s isn't native (--transform help lists what is); serve it "
+		"from Python (tsock.serve), or leave it out",
+		(int)name->len, name->text);
+}
+
+static bool holds_only(const struct tsi_token *t)
+{
+	return tsi_text_is(t, "Compose") || tsi_text_is(t, "Sequential") ||
+	       tsi_text_is(t, "ModuleList");
+}
+
+/* An operation with its place: by the order in which the text has them. */
+static int new_op(struct reader *r, const struct tsi_op_type *type,
+		  const struct tsi_token *name, struct tsi_op **out)
+{
+	struct tsi_recipe *recipe = r->recipe;
+
+	if (recipe->ops == TSI_OPS)
+		return tsi_text_fail(&r->text, name,
+				     "a recipe has at most %d operations",
+				     TSI_OPS);
+	*out = &recipe->op[recipe->ops];
+	(*out)->type = type;
+	(*out)->place = (uint16_t)recipe->ops++;
+	return 0;
+}
+
+static int read_call(struct reader *r, struct call *c)
+{
+	int err = 0;
+
+	tsi_text_next(&r->text);
+	if (r->text.token.kind == TSI_TOKEN_OPEN) {
+		tsi_text_next(&r->text);
+		err = read_args(r, c);
+	}
+	return err ? err : complete(r, c);
+}
+
+static int read_end(struct reader *r, const struct tsi_op_type *type)
+{
+	struct tsi_op op = { .type = type };
+	struct call c = { .op = &op, .name = r->text.token };
+	int err = read_call(r, &c);
+
+	if (!err && r->inside)
+		return tsi_text_fail(&r->text, &c.name,
+				     "%s can't be in another operation",
+				     type->name);
+	if (!err) {
+		r->recipe->ended = true;
+		type->end(&op, &r->recipe->ends);
+	}
+	return err;
+}
+
+static int read_op(struct reader *r, struct tsi_op **to)
+{
+	const struct tsi_token name = r->text.token;
+	const struct tsi_op_type *type = tsi_op_type_of(name.text, name.len);
+	struct call c = { .name = name };
+	int err;
+
+	if (!type)
+		return refuse_type(r, &name);
+	if (type->end)
+		return read_end(r, type);
+	if (r->recipe->ends.normalize && !type->floats)
+		return tsi_text_fail(
+			&r->text, &name,
+			"%s stands behind Normalize, which is done "
+			"by the job's view: put it in front",
+			type->name);
+	err = new_op(r, type, &name, to);
+	if (err)
+		return err;
+	c.op = *to;
+	c.op->behind = r->recipe->ended ? &r->recipe->ends : NULL;
+	return read_call(r, &c);
+}
+
+/* Operations up to the end of the text or to what closes a list. */
+static int read_ops(struct reader *r, struct tsi_op **first)
+{
+	int err = 0;
+
+	while (!err) {
+		const struct tsi_token *t = &r->text.token;
+		struct tsi_op **to = end_of(first);
+
+		if (t->kind == TSI_TOKEN_NAME && holds_only(t) &&
+		    tsi_text_peek(&r->text) == TSI_TOKEN_OPEN) {
+			tsi_text_next(&r->text);
+			err = read_list(r, to);
+		} else if (t->kind == TSI_TOKEN_NAME) {
+			err = read_op(r, to);
+		} else if (t->kind == TSI_TOKEN_OPEN) {
+			err = read_list(r, to);
+		} else {
+			break;
+		}
+	}
+	return err;
+}
+
+/* Operations between parentheses, or a single one without. */
+static int read_list(struct reader *r, struct tsi_op **first)
+{
+	const struct tsi_token open = r->text.token;
+	int err;
+
+	if (r->depth++ == DEEPEST)
+		return tsi_text_fail(&r->text, &open,
+				     "at most %d operations are in each other",
+				     DEEPEST);
+	if (open.kind == TSI_TOKEN_OPEN) {
+		tsi_text_next(&r->text);
+		err = read_ops(r, first);
+		if (!err && r->text.token.kind != TSI_TOKEN_CLOSE)
+			err = tsi_text_fail(&r->text, &r->text.token,
+					    "an operation or a ')' is wanted");
+		tsi_text_next(&r->text);
+	} else {
+		err = read_op(r, first);
+	}
+	r->depth--;
+	return err;
+}
+
+int tsi_recipe_read(const char *text, struct tsi_recipe **out)
+{
+	struct reader r = { .depth = 1 };
+	int err;
+
+	if (strlen(text) >= TSI_RECIPE_TEXT)
+		return tsi_err(TSOCK_EARG,
+			       "transform: the text has %zu bytes, and %d are "
+			       "the most",
+			       strlen(text), TSI_RECIPE_TEXT - 1);
+	r.recipe = calloc(1, sizeof(*r.recipe));
+	if (!r.recipe)
+		return tsi_err(TSOCK_ENOMEM, "no memory for a recipe");
+	tsi_text_begin(&r.text, text);
+	err = read_ops(&r, &r.recipe->first);
+	if (!err && r.text.token.kind != TSI_TOKEN_END)
+		err = tsi_text_fail(&r.text, &r.text.token,
+				    "the name of an operation is wanted");
+	if (!err)
+		err = tsi_recipe_finish(r.recipe);
+	if (err)
+		tsi_recipe_free(r.recipe);
+	else
+		*out = r.recipe;
+	return err;
+}

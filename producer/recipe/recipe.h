@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * recipe.h - how samples are made of images: operations, one after the other.
+ *
+ * A recipe is read from its text (text.h) and never changes.  Any number of
+ * threads may use one.
+ */
+#ifndef TSI_RECIPE_RECIPE_H
+#define TSI_RECIPE_RECIPE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "transforms/op.h"
+
+/* Bytes of a recipe's text, as given and in full. */
+#define TSI_RECIPE_TEXT 3000
+
+/* Largest edge of a sample. */
+#define TSI_RECIPE_EDGE 4096
+
+struct tsi_recipe {
+	struct tsi_op *first; /* NULL: there are none */
+	unsigned ops;         /* all, those in others with them */
+	unsigned draws;       /* numbers that a sample's draws have */
+	/* The sample; its size is known. */
+	uint32_t width;
+	uint32_t height;
+	unsigned channels;
+	/*
+	 * Each sample needs the same rows of an image, whatever its draws: a
+	 * damaged file is bad for all of them, or for none.
+	 */
+	bool same_rows;
+	/*
+	 * The first operation alone decides which rows: none behind it that is
+	 * planned changes the size.
+	 */
+	bool first_alone;
+	bool ended;           /* the text says what tensors are to be, */
+	struct tsi_ends ends; /* which is this */
+	/* The text with all arguments, without the ends. */
+	char text[TSI_RECIPE_TEXT];
+	struct tsi_op op[TSI_OPS];
+};
+
+/* Fails with EARG, whose message marks the place in the text; ENOMEM. */
+int tsi_recipe_read(const char *text, struct tsi_recipe **out);
+void tsi_recipe_free(struct tsi_recipe *r);
+
+/*
+ * Write the draws of a sample, r->draws numbers; s, which has the image's size,
+ * gets the sample's.  Fails with EDATA: an operation can't be done to such an
+ * image.
+ */
+int tsi_recipe_draw(const struct tsi_recipe *r, struct tsi_op_sample *s,
+		    double *draws);
+
+/*
+ * What of a recipe can be done while an image of this size is decoded: *g, and
+ * the operation that is the first one to be done on the picture, NULL if that
+ * is all.
+ */
+const struct tsi_op *tsi_recipe_plan(const struct tsi_recipe *r, uint32_t width,
+				     uint32_t height, const double *draws,
+				     struct tsi_geometry *g);
+
+/* Do `from` and all behind it.  Fails with TSOCK_ENOMEM. */
+int tsi_recipe_apply(const struct tsi_op *from, const double *draws,
+		     struct tsi_canvas *c);
+
+/*
+ * Rows from the first one on of an image of this size below which no sample of
+ * it can be, at least 1.
+ */
+uint32_t tsi_recipe_least_bottom(const struct tsi_recipe *r, uint32_t width,
+				 uint32_t height);
+
+#endif

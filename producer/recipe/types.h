@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * types.h - the operations that a recipe may have.
+ */
+#ifndef TSI_RECIPE_TYPES_H
+#define TSI_RECIPE_TYPES_H
+
+#include "transforms/op.h"
+
+/* All of them, in the order in which --transform help lists them. */
+#define TSI_OP_TYPES(T) \
+	T(resize) \
+	T(random_resized_crop) \
+	T(center_crop) \
+	T(horizontal_flip) \
+	T(vertical_flip) \
+	T(random_apply) \
+	T(random_choice) \
+	T(random_order) \
+	T(to_tensor) \
+	T(pil_to_tensor) \
+	T(to_image) \
+	T(to_dtype) \
+	T(convert_dtype) \
+	T(to_pure_tensor) \
+	T(normalize)
+
+#define TSI_OP_EXTERN(name) extern const struct tsi_op_type tsi_op_##name;
+TSI_OP_TYPES(TSI_OP_EXTERN)
+#undef TSI_OP_EXTERN
+
+/* Type k of TSI_OP_TYPES; NULL behind the last one. */
+const struct tsi_op_type *tsi_op_type_at(unsigned k);
+
+/* The type of this name; NULL: there is none. */
+const struct tsi_op_type *tsi_op_type_of(const char *name, size_t len);
+
+/* The name that a misspelt one is near to; NULL: none is. */
+const char *tsi_op_type_near(const char *name, size_t len);
+
+#endif

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * center_crop.c - CenterCrop.
+ *
+ * Formula: torchvision.transforms.functional.center_crop.
+ */
+#include <math.h>
+
+#include "transforms/op.h"
+#include "transforms/sizes.h"
+
+static const struct tsi_arg args[] = { TSI_ARG_SIZE, { 0 } };
+
+static bool check(struct tsi_op *op, const char **why)
+{
+	(void)why;
+	return tsi_sizes_pair(&op->arg[0]);
+}
+
+/* Python's int(round((edge - size) / 2.0)), or the padding, negative. */
+static int64_t centre(uint32_t edge, uint32_t size)
+{
+	if (edge < size)
+		return -(int64_t)((size - edge) / 2);
+	return (int64_t)rint((double)(edge - size) / 2.0);
+}
+
+static bool plan(const struct tsi_op *op, const double *draws,
+		 struct tsi_geometry *g)
+{
+	static const uint8_t black[3];
+	const uint32_t height = (uint32_t)op->arg[0].v[0];
+	const uint32_t width = (uint32_t)op->arg[0].v[1];
+
+	(void)draws;
+	return tsi_geometry_crop(g, centre(g->width, width),
+				 centre(g->height, height), width, height,
+				 black);
+}
+
+static void size(const struct tsi_op *op, struct tsi_op_size *s)
+{
+	tsi_sizes_fixed(&op->arg[0], s);
+}
+
+const struct tsi_op_type tsi_op_center_crop = {
+	.name = "CenterCrop",
+	.args = args,
+	.help = "the middle; black surrounds a smaller picture",
+	.check = check,
+	.size = size,
+	.plan = plan,
+};

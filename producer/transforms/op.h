@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * op.h - what an operation of a recipe is.
+ *
+ * An operation is one file with a struct tsi_op_type, and one line of the table
+ * in recipe/types.h.  It has a name and arguments as in torchvision (or in the
+ * package that types.h says), and up to three parts:
+ *
+ *   draw   chooses what is random: numbers, which are a sample's draws
+ *   plan   of those that choose pixels by their places (a crop, a resize, a
+ *          flip): adds to a geometry, which is done by the decoder's resampler
+ *          for what comes first in a recipe, else on the picture
+ *   apply  of those that change pixels: on the finished picture
+ *
+ * plan and apply depend on the arguments, the draws and the picture alone, so
+ * that a sample's draws say all that was done to it.
+ */
+#ifndef TSI_TRANSFORMS_OP_H
+#define TSI_TRANSFORMS_OP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ops/canvas.h"
+#include "ops/geometry.h"
+#include "transforms/words.h"
+
+/* Most arguments of an operation, and numbers of an argument. */
+#define TSI_OP_ARGS 8
+#define TSI_ARG_NUMBERS 6
+
+/* Most operations of a recipe, those in others with them. */
+#define TSI_OPS 64
+
+enum tsi_arg_kind {
+	TSI_ARG_NUMBER, /* least to most numbers, each from min to max */
+	TSI_ARG_WHOLE,  /* whole ones */
+	TSI_ARG_SWITCH, /* True or False, which are 1 and 0 */
+	TSI_ARG_WORD,   /* one of words, or its number among them */
+	TSI_ARG_FILTER, /* enum tsi_filter, by its name or Pillow's number */
+};
+
+/* What an argument may be. */
+struct tsi_arg {
+	const char *name;
+	enum tsi_arg_kind kind;
+	const char *value; /* its default, as in a text; NULL: there is none */
+	unsigned least;    /* how many numbers; 0 counts as 1 */
+	unsigned most;
+	double min;
+	double max;
+	const char *words; /* separated by '|' */
+	bool none;         /* it may be None, which has no numbers */
+};
+
+/* What it is, in an operation of a recipe. */
+struct tsi_arg_value {
+	unsigned n;
+	double v[TSI_ARG_NUMBERS];
+};
+
+/* What is known of a sample before its image is. */
+struct tsi_op_size {
+	bool known; /* the picture's size */
+	uint32_t width;
+	uint32_t height;
+	unsigned channels;
+};
+
+/*
+ * What the end of a recipe (ToTensor, Normalize) says of a job's tensors.  The
+ * job's view does it, not the producer.
+ */
+struct tsi_ends {
+	bool floats; /* from 0 to 1 */
+	bool normalize;
+	double mean[3];
+	double std[3];
+};
+
+struct tsi_op;
+
+struct tsi_op_type {
+	const char *name;
+	/* Up to TSI_OP_ARGS, in order, ended by one without a name. */
+	const struct tsi_arg *args;
+	/*
+	 * Which of the operations between its parentheses are done, in order:
+	 * writes their numbers, returns how many.  NULL: there are none.
+	 */
+	unsigned (*chosen)(const struct tsi_op *op, const double *draws,
+			   unsigned *order);
+	/*
+	 * A sentence for --transform help: what it does, and where its pixels
+	 * differ from the package's.
+	 */
+	const char *help;
+
+	/*
+	 * What the arguments' limits can't say; may also write what they mean
+	 * into them (one number for two, a default that depends on another).
+	 * NULL: nothing.  *why is a sentence's end: "scale's first ...".
+	 */
+	bool (*check)(struct tsi_op *op, const char **why);
+
+	/*
+	 * How many numbers it draws, and what they are, in words.  NULL: none.
+	 */
+	unsigned (*count)(const struct tsi_op *op);
+	const char *draws;
+
+	/*
+	 * The size after it, of a picture whose size may be known before.  NULL:
+	 * the size stays.
+	 */
+	void (*size)(const struct tsi_op *op, struct tsi_op_size *size);
+
+	/*
+	 * For a picture of this size, before the operation.  Fails with EDATA:
+	 * it can't be done to such a picture.
+	 */
+	int (*draw)(const struct tsi_op *op, struct tsi_words *w,
+		    uint32_t width, uint32_t height, double *draws);
+
+	/*
+	 * Of one that applies and changes the picture's size: to what.  NULL:
+	 * as it is planned, or not at all.
+	 */
+	void (*after)(const struct tsi_op *op, const double *draws,
+		      uint32_t *width, uint32_t *height);
+
+	/* Of one that a job's view does: what it adds. */
+	void (*end)(const struct tsi_op *op, struct tsi_ends *ends);
+	/* It may stand behind Normalize. */
+	bool floats;
+
+	/*
+	 * False: the geometry can't have it on top of what it has; it is as it
+	 * was then.  Never false on an empty one, unless there is an apply.
+	 */
+	bool (*plan)(const struct tsi_op *op, const double *draws,
+		     struct tsi_geometry *g);
+	/* Its draws decide which rows of the picture are needed. */
+	bool moves;
+	/*
+	 * Of one that moves: rows from the first one on of a picture of this
+	 * size that it needs at least, whatever it draws.  NULL: 1.
+	 */
+	uint32_t (*least_bottom)(const struct tsi_op *op, uint32_t width,
+				 uint32_t height);
+
+	/* NULL: as it is planned.  Fails with TSOCK_ENOMEM. */
+	int (*apply)(const struct tsi_op *op, const double *draws,
+		     struct tsi_canvas *c);
+};
+
+/* An operation of a recipe. */
+struct tsi_op {
+	const struct tsi_op_type *type;
+	struct tsi_arg_value arg[TSI_OP_ARGS];
+	uint16_t place;       /* in the recipe, counted as its text is read */
+	unsigned draws;       /* where its own begin among the recipe's */
+	struct tsi_op *child; /* the first of those between its parentheses */
+	struct tsi_op *next;  /* the one behind it, there or in the recipe */
+	const struct tsi_ends
+		*behind; /* what stands before it; NULL: nothing */
+};
+
+/* Argument number arg, which is one number. */
+static inline double tsi_op_number(const struct tsi_op *op, unsigned arg)
+{
+	return op->arg[arg].v[0];
+}
+
+static inline unsigned tsi_op_children(const struct tsi_op *op)
+{
+	unsigned n = 0;
+
+	for (const struct tsi_op *c = op->child; c; c = c->next)
+		n++;
+	return n;
+}
+
+/* How many numbers it draws itself. */
+static inline unsigned tsi_op_draws(const struct tsi_op *op)
+{
+	return op->type->count ? op->type->count(op) : 0;
+}
+
+/* Which sample it is, and the picture's size up to an operation. */
+struct tsi_op_sample {
+	uint64_t seed;
+	uint32_t epoch;
+	uint64_t index;
+	uint32_t width;
+	uint32_t height;
+	uint64_t most; /* pixels that a picture has had */
+};
+
+/*
+ * Draw for a sample, whose size becomes that of the result: op's own numbers
+ * and those of the operations in it, at their places of draws, which are the
+ * recipe's.  What isn't drawn stays as it is.  Fails with EDATA: it can't be
+ * done to such a picture.
+ */
+int tsi_op_draw(const struct tsi_op *op, struct tsi_op_sample *s,
+		double *draws);
+
+/* Do it to the canvas's picture.  Fails with TSOCK_ENOMEM. */
+int tsi_op_apply(const struct tsi_op *op, const double *draws,
+		 struct tsi_canvas *c);
+
+#endif

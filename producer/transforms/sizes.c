@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * sizes.c - arguments that several operations have.
+ */
+#include "transforms/sizes.h"
+
+bool tsi_sizes_pair(struct tsi_arg_value *v)
+{
+	if (v->n == 1)
+		v->v[v->n++] = v->v[0];
+	return true;
+}
+
+bool tsi_sizes_antialias(struct tsi_arg_value *v, const char **why)
+{
+	if (v->n && !v->v[0]) {
+		*why = "antialias=False is for tensors; images are resized as "
+		       "by Pillow, always with antialiasing";
+		return false;
+	}
+	*v = (struct tsi_arg_value){ .n = 1, .v = { 1 } };
+	return true;
+}
+
+void tsi_sizes_fill(const struct tsi_arg_value *v, uint8_t *fill)
+{
+	for (unsigned k = 0; k < 3; k++)
+		fill[k] = v->n ? (uint8_t)v->v[v->n == 3 ? k : 0] : 0;
+}
+
+void tsi_sizes_fixed(const struct tsi_arg_value *v, struct tsi_op_size *size)
+{
+	size->known = true;
+	size->height = (uint32_t)v->v[0];
+	size->width = (uint32_t)v->v[1];
+}
+
+unsigned tsi_sizes_one(const struct tsi_op *op)
+{
+	(void)op;
+	return 1;
+}

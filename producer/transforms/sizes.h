@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * sizes.h - arguments that several operations have, and what they mean.
+ */
+#ifndef TSI_TRANSFORMS_SIZES_H
+#define TSI_TRANSFORMS_SIZES_H
+
+#include "transforms/op.h"
+
+/* Largest edge that an argument may ask for. */
+#define TSI_SIZE_MAX 4096
+
+/* size: one number for both edges, or (height, width). */
+#define TSI_ARG_SIZE \
+	{ \
+		.name = "size", .kind = TSI_ARG_WHOLE, .least = 1, .most = 2, \
+		.min = 1, .max = TSI_SIZE_MAX \
+	}
+
+/* Always on: Pillow's resize has no other way. */
+#define TSI_ARG_ANTIALIAS \
+	{ \
+		.name = "antialias", .kind = TSI_ARG_SWITCH, .value = "True", \
+		.none = true \
+	}
+
+/* How likely it is that the operation is done. */
+#define TSI_ARG_P(default) \
+	{ \
+		.name = "p", .kind = TSI_ARG_NUMBER, .value = default, \
+		.min = 0, .max = 1 \
+	}
+
+/* A colour: one number for all channels, or red, green and blue. */
+#define TSI_ARG_FILL \
+	{ \
+		.name = "fill", .kind = TSI_ARG_NUMBER, .value = "0", \
+		.least = 1, .most = 3, .min = 0, .max = 255, .none = true \
+	}
+
+#define TSI_ARG_PADDING_MODE \
+	{ \
+		.name = "padding_mode", .kind = TSI_ARG_WORD, \
+		.value = "constant", \
+		.words = "constant|edge|reflect|symmetric" \
+	}
+
+/* One number becomes two of the same. */
+bool tsi_sizes_pair(struct tsi_arg_value *v);
+
+/* The antialias argument: None is True, False is refused. */
+bool tsi_sizes_antialias(struct tsi_arg_value *v, const char **why);
+
+/* The bytes of a fill argument. */
+void tsi_sizes_fill(const struct tsi_arg_value *v, uint8_t *fill);
+
+/* As struct tsi_op_type's size, of an operation with the size (h, w). */
+void tsi_sizes_fixed(const struct tsi_arg_value *v, struct tsi_op_size *size);
+
+/* For a count: an operation that draws one number. */
+unsigned tsi_sizes_one(const struct tsi_op *op);
+
+#endif

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * words.c - the random words of one operation, for one sample.
+ */
+#include "transforms/words.h"
+
+#include <math.h>
+
+void tsi_words_skip(struct tsi_words *w)
+{
+	w->words = tsi_draw(w->seed, w->epoch, w->index,
+			    (uint16_t)(TSI_WORDS_FIRST + w->place), w->block++);
+	w->left = 4;
+}
+
+uint32_t tsi_words_next(struct tsi_words *w)
+{
+	if (!w->left)
+		tsi_words_skip(w);
+	return w->words.v[4 - w->left--];
+}
+
+float tsi_words_uniform(struct tsi_words *w, float low, float high)
+{
+	return tsi_draw_uniform(tsi_words_next(w), low, high);
+}
+
+double tsi_words_double(struct tsi_words *w)
+{
+	uint32_t a = tsi_words_next(w) >> 5, b = tsi_words_next(w) >> 6;
+
+	return (a * 67108864.0 + b) * 0x1p-53;
+}
+
+double tsi_words_between(struct tsi_words *w, double low, double high)
+{
+	return low + (high - low) * tsi_words_double(w);
+}
+
+uint32_t tsi_words_below(struct tsi_words *w, uint32_t n)
+{
+	return tsi_words_next(w) % n;
+}
+
+bool tsi_words_chance(struct tsi_words *w, double p)
+{
+	return (double)tsi_words_uniform(w, 0, 1) < p;
+}
+
+double tsi_words_normal(struct tsi_words *w)
+{
+	double u = 1.0 - tsi_words_double(w);
+	double angle = 6.283185307179586 * tsi_words_double(w);
+
+	return sqrt(-2.0 * log(u)) * cos(angle);
+}
+
+double tsi_words_gamma(struct tsi_words *w, double a)
+{
+	/* For a below 1 by that of a + 1. */
+	double b = a < 1 ? a + 1 : a, d = b - 1.0 / 3, c = 1 / sqrt(9 * d);
+	double x, u, v;
+
+	do {
+		x = tsi_words_normal(w);
+		v = 1 + c * x;
+		v = v * v * v;
+		u = 1.0 - tsi_words_double(w);
+	} while (!(v > 0 && log(u) < 0.5 * x * x + d - d * v + d * log(v)));
+	if (a < 1)
+		v *= pow(1.0 - tsi_words_double(w), 1 / a);
+	return d * v;
+}
+
+double tsi_words_beta(struct tsi_words *w, double a, double b)
+{
+	double x = tsi_words_gamma(w, a), y = tsi_words_gamma(w, b);
+
+	return x + y > 0 ? x / (x + y) : 0.5;
+}
+
+void tsi_words_permute(struct tsi_words *w, unsigned n, unsigned *order)
+{
+	for (unsigned i = 0; i < n; i++)
+		order[i] = i;
+	for (unsigned i = n; i > 1; i--) {
+		unsigned k = tsi_words_below(w, i), last = order[i - 1];
+
+		order[i - 1] = order[k];
+		order[k] = last;
+	}
+}

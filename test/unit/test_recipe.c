@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_recipe.c - texts of recipes, what is said of wrong ones, and geometry
+ * that is planned beside the same done step by step.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "recipe/types.h"
+#include "resample/resample.h"
+#include "test/lib/image_gen.h"
+#include "test/lib/recipes.h"
+#include "tsock/tsock.h"
+
+static void is_text(const char *given, const char *full)
+{
+	assert_string_equal(recipes_of("%s", given)->text, full);
+	/* What is printed reads as itself. */
+	assert_string_equal(recipes_of("%s", full)->text, full);
+}
+
+static void texts_get_all_their_arguments(void **state)
+{
+	(void)state;
+	is_text("CenterCrop(224)", "CenterCrop(size=(224, 224))");
+	is_text("Resize(256), CenterCrop((288, 512))",
+		"Resize(size=256, interpolation=bilinear, max_size=None, "
+		"antialias=True) CenterCrop(size=(288, 512))");
+	is_text("RandomResizedCrop(32, ratio=(1/2, 2.5), "
+		"interpolation=InterpolationMode.BICUBIC)",
+		"RandomResizedCrop(size=(32, 32), scale=(0.08, 1), ratio=(0.5, "
+		"2.5), interpolation=bicubic, antialias=True)");
+	is_text("Resize((8, 8), 3) RandomApply([RandomVerticalFlip(1)], 0.3)",
+		"Resize(size=(8, 8), interpolation=bicubic, max_size=None, "
+		"antialias=True) RandomApply([RandomVerticalFlip(p=1)], "
+		"p=0.3)");
+}
+
+/* What print() shows of torchvision's Compose, of both versions. */
+static void texts_are_what_print_shows(void **state)
+{
+	static const char v1[] =
+		"Compose(\n    Resize(size=256, interpolation=bilinear, "
+		"max_size=None, antialias=True)\n    CenterCrop(size=(224, "
+		"224))\n    ToTensor()\n    Normalize(mean=[0.485, 0.456, "
+		"0.406], std=[0.229, 0.224, 0.225])\n)";
+	static const char v2[] =
+		"Compose(\n      Resize(size=[256], interpolation="
+		"InterpolationMode.BILINEAR, antialias=True)\n      "
+		"CenterCrop(size=(224, 224))\n      ToImage()\n      "
+		"ToDtype(scale=True)\n      Normalize(mean=[0.485, 0.456, "
+		"0.406], std=[0.229, 0.224, 0.225], inplace=False)\n)";
+	static const char nn[] =
+		"Sequential(\n  (0): RandomApply(\n    p=0.5\n    "
+		"RandomHorizontalFlip(p=0.25)\n)\n  (1): CenterCrop(8)\n)";
+	const struct tsi_recipe *r = recipes_of("%s", v1);
+
+	(void)state;
+	assert_string_equal(r->text, recipes_eval(256, 224)->text);
+	assert_string_equal(recipes_of("%s", v2)->text, r->text);
+	assert_true(r->ends.normalize && r->ends.floats);
+	assert_true(r->ends.mean[1] == 0.456 && r->ends.std[2] == 0.225);
+	is_text(nn, "RandomApply([RandomHorizontalFlip(p=0.25)], p=0.5) "
+		    "CenterCrop(size=(8, 8))");
+}
+
+static void refused(const char *text, const char *why, const char *marked)
+{
+	struct tsi_recipe *r = NULL;
+	char mark[100];
+
+	if (tsi_recipe_read(text, &r) != TSOCK_EARG)
+		fail_msg("%s is taken", text);
+	snprintf(mark, sizeof(mark), ">>%s<<", marked);
+	if (!strstr(tsock_errmsg(), why) ||
+	    (*marked && !strstr(tsock_errmsg(), mark)))
+		fail_msg("%s: %s", text, tsock_errmsg());
+}
+
+static void wrong_texts_are_marked(void **state)
+{
+	(void)state;
+	refused("", "no operation", "");
+	refused("RandomResizeCrop(224)", "did you mean RandomResizedCrop",
+		"RandomResizeCrop");
+	refused("ElasticTransform(2) CenterCrop(8)",
+		"ElasticTransform isn't native", "ElasticTransform");
+	refused("CenterCrop()", "CenterCrop needs size", "CenterCrop");
+	refused("CenterCrop(0)", "size is from 1 to 4096", "0");
+	refused("CenterCrop(2.5)", "size is a whole number", "2.5");
+	refused("CenterCrop(nan)", "size is a number", "nan");
+	refused("CenterCrop(1/0)", "size is from 1", "1/0");
+	refused("CenterCrop((1, 2, 3))", "no more than 2", "3");
+	refused("CenterCrop(8, 9)", "CenterCrop has the arguments size", "9");
+	refused("CenterCrop(8, color=1)", "has the arguments size", "color");
+	refused("CenterCrop(size=8, size=9)", "size is given twice", "size");
+	refused("CenterCrop(8", "a ')' is missing", "CenterCrop");
+	refused("CenterCrop(8))", "name of an operation is wanted", ")");
+	refused("CenterCrop(8) !", "name of an operation is wanted", "!");
+	refused("CenterCrop('8)", "size is a number", "'8)");
+	refused("RandomHorizontalFlip(1.5) CenterCrop(8)", "p is from 0 to 1",
+		"1.5");
+	refused("Resize(8, interpolation=cubic)", "interpolation is one of",
+		"cubic");
+	refused("Resize((8, 8), max_size=9)", "max_size is for a size of one",
+		"Resize");
+	refused("Resize((8, 8), antialias=False)", "antialias=False is for",
+		"Resize");
+	refused("RandomResizedCrop(8, scale=(1, 0.5))", "(least, most)",
+		"RandomResizedCrop");
+	refused("RandomApply() CenterCrop(8)", "needs operations",
+		"RandomApply");
+	refused("RandomApply([ToTensor()]) CenterCrop(8)", "can't be in",
+		"ToTensor");
+	refused("CenterCrop(8) Normalize(0, 1) RandomHorizontalFlip()",
+		"stands behind Normalize", "RandomHorizontalFlip");
+	refused("Resize(256)", "samples would differ in size", "");
+	refused("CenterCrop(8) RandomApply([CenterCrop(9)])",
+		"samples would differ in size", "");
+}
+
+static void deep_and_long_texts_are_refused(void **state)
+{
+	char text[TSI_RECIPE_TEXT + 8], *at = text;
+
+	(void)state;
+	for (int i = 0; i < 200; i++)
+		at += sprintf(at, "RandomApply(");
+	refused(text, "in each other", "");
+	at = text;
+	for (int i = 0; i < TSI_OPS + 1; i++)
+		at += sprintf(at, "RandomVerticalFlip()");
+	refused(text, "at most 64 operations", "RandomVerticalFlip");
+	memset(text, ' ', sizeof(text));
+	text[sizeof(text) - 1] = 0;
+	refused(text, "bytes", "");
+	at = text;
+	for (int i = 0; i < 20; i++)
+		at += sprintf(at, "RandomChoice([Resize(9)])");
+	refused(text, "differ in size", "");
+}
+
+static void every_type_is_whole(void **state)
+{
+	const struct tsi_op_type *type;
+
+	(void)state;
+	for (unsigned k = 0; (type = tsi_op_type_at(k)) != NULL; k++) {
+		assert_ptr_equal(tsi_op_type_of(type->name, strlen(type->name)),
+				 type);
+		assert_non_null(type->help);
+		assert_int_equal(!type->count, !type->draws);
+		assert_true(type->plan || type->apply || type->chosen ||
+			    type->end);
+	}
+}
+
+/* ------------------------------------------------------------------------
+ * Geometry, planned and step by step
+ */
+
+/* Operations on geometry, of which any may follow any. */
+static const char *const steps[] = {
+	"CenterCrop((%u, %u))",        "Resize((%u, %u))",
+	"RandomResizedCrop((%u, %u))", "RandomHorizontalFlip()",
+	"RandomVerticalFlip()",        "Resize(%u, max_size=200)",
+};
+#define STEPS (sizeof(steps) / sizeof(steps[0]))
+
+static void fill(struct tsi_canvas *c, uint32_t width, uint32_t height,
+		 uint64_t *r)
+{
+	assert_int_equal(tsi_canvas_begin(c, width, height, 3), 0);
+	for (size_t i = 0; i < tsi_canvas_bytes(c); i++)
+		c->pixels[i] = (uint8_t)image_gen_random(r);
+}
+
+static void make_text(uint64_t *r, char *text, size_t size)
+{
+	size_t len = 0;
+
+	for (unsigned i = 0, n = 1 + image_gen_random(r) % 4; i < n; i++) {
+		unsigned a = 1 + image_gen_random(r) % 40;
+		unsigned b = 1 + image_gen_random(r) % 40;
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+		len += (size_t)snprintf(text + len, size - len,
+					steps[image_gen_random(r) % STEPS], a,
+					b);
+#pragma GCC diagnostic pop
+	}
+	snprintf(text + len, size - len, "CenterCrop(%u)",
+		 1 + (unsigned)image_gen_random(r) % 40);
+}
+
+static void planned_geometry_is_that_of_each_step(void **state)
+{
+	struct tsi_canvas one = { 0 }, all = { 0 };
+	struct tsi_resample *resample;
+	uint64_t r = 1;
+
+	(void)state;
+	assert_int_equal(tsi_resample_create(TSI_SIMD_BEST, &resample), 0);
+	tsi_canvas_init(&one, TSI_SIMD_BEST);
+	tsi_canvas_init(&all, TSI_SIMD_BEST);
+	one.resample = all.resample = resample;
+	for (unsigned i = 0; i < 3000; i++) {
+		struct tsi_op_sample s = {
+			.index = i,
+			.width = 1 + image_gen_random(&r) % 60,
+			.height = 1 + image_gen_random(&r) % 60
+		};
+		uint64_t seed = image_gen_random(&r), same = seed;
+		const struct tsi_recipe *recipe;
+		double draws[64];
+		char text[300];
+
+		make_text(&r, text, sizeof(text));
+		recipe = recipes_of("%s", text);
+		fill(&one, s.width, s.height, &seed);
+		fill(&all, s.width, s.height, &same);
+		assert_int_equal(tsi_recipe_draw(recipe, &s, draws), 0);
+		assert_int_equal(tsi_recipe_apply(recipe->first, draws, &all),
+				 0);
+		for (const struct tsi_op *op = recipe->first; op; op = op->next)
+			assert_int_equal(tsi_op_apply(op, draws, &one), 0);
+		assert_int_equal(one.width, recipe->width);
+		assert_int_equal(all.width, one.width);
+		assert_int_equal(all.height, one.height);
+		if (memcmp(one.pixels, all.pixels, tsi_canvas_bytes(&one)))
+			fail_msg("round %u: %s", i, text);
+	}
+	tsi_canvas_fini(&one);
+	tsi_canvas_fini(&all);
+	tsi_resample_destroy(resample);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(texts_get_all_their_arguments),
+		cmocka_unit_test(texts_are_what_print_shows),
+		cmocka_unit_test(wrong_texts_are_marked),
+		cmocka_unit_test(deep_and_long_texts_are_refused),
+		cmocka_unit_test(every_type_is_whole),
+		cmocka_unit_test(planned_geometry_is_that_of_each_step),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
