@@ -9,6 +9,9 @@
 #include <stdbool.h>
 #include <string.h>
 
+/* Numbers behind a row that a kernel may read and write. */
+#define SLACK 64
+
 /* The middle tap, and those on either side of it. */
 struct taps {
 	uint32_t radius;
@@ -113,10 +116,10 @@ int tsi_blur_torchvision(struct tsi_canvas *c, uint32_t size_x, uint32_t size_y,
 	make_taps(&b.x, size_x, sigma_x);
 	make_taps(&b.y, size_y, sigma_y);
 	b.kept = size_y < c->height ? size_y : c->height;
-	b.stride = (n + 15) / 16 * 16;
+	b.stride = (n + 31) / 32 * 32;
 	padded = n + (size_t)2 * b.x.radius * c->channels;
 	err = tsi_scratch_grow(
-		&c->room, (b.kept * b.stride + padded + 64) * sizeof(float),
+		&c->room, (b.kept * b.stride + padded + SLACK) * sizeof(float),
 		"a blur");
 	if (!err)
 		err = tsi_canvas_other(c, c->width, c->height, c->channels,
@@ -125,6 +128,8 @@ int tsi_blur_torchvision(struct tsi_canvas *c, uint32_t size_x, uint32_t size_y,
 		return err;
 	b.rows = (float *)(void *)c->room.p;
 	b.padded = b.rows + b.kept * b.stride;
+	/* Behind a row, too, there are numbers that are quick to add. */
+	memset(b.padded + padded, 0, SLACK * sizeof(float));
 	filter(&b, dst);
 	tsi_canvas_turn(c, c->width, c->height, c->channels);
 	return 0;

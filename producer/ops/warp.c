@@ -21,16 +21,29 @@ typedef void places_fn(const double *m, uint32_t column, uint32_t row,
 typedef void pixels_fn(const struct tsi_warp_source *s, const double *x,
 		       const double *y, uint32_t n, uint8_t *dst);
 
+static void nearest3(const struct tsi_warp_source *s, const double *x,
+		     const double *y, uint32_t n, uint8_t *dst)
+{
+	for (uint32_t i = 0; i < n; i++, dst += 3)
+		if (tsi_warp_inside(s, x[i], y[i]))
+			memcpy(dst,
+			       s->pixels + ((size_t)(int64_t)y[i] * s->width +
+					    (size_t)(int64_t)x[i]) *
+						   3,
+			       3);
+}
+
 static void nearest(const struct tsi_warp_source *s, const double *x,
 		    const double *y, uint32_t n, uint8_t *dst)
 {
-	for (uint32_t i = 0; i < n; i++, dst += s->channels)
+	if (s->channels == 3) {
+		nearest3(s, x, y, n, dst);
+		return;
+	}
+	for (uint32_t i = 0; i < n; i++, dst++)
 		if (tsi_warp_inside(s, x[i], y[i]))
-			memcpy(dst,
-			       s->pixels + ((size_t)y[i] * s->width +
-					    (size_t)x[i]) *
-						   s->channels,
-			       s->channels);
+			*dst = s->pixels[(size_t)(int64_t)y[i] * s->width +
+					 (size_t)(int64_t)x[i]];
 }
 
 static pixels_fn *pixels_of(const struct tsi_canvas *c,

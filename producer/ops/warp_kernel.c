@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * warp_kernel.c - pixel after pixel in plain C, which every other version has
- * to equal.
+ * to equal; and the versions that a level of vector instructions has.
  */
 #include "ops/warp_kernel.h"
 
 #include <string.h>
 
+#include "ops/warp_box.h"
 #include "ops/warp_sample.h"
 
 static void scalar_affine(const double *m, uint32_t column, uint32_t row,
@@ -86,51 +87,6 @@ static void scalar_bicubic(const struct tsi_warp_source *s, const double *x,
  * Blurs
  */
 
-/* Place i of a line of n, or the nearest one that there is. */
-static const uint8_t *at(const uint8_t *src, size_t stride, int64_t i,
-			 uint32_t n)
-{
-	return src + (size_t)tsi_warp_clamp(i, n) * stride;
-}
-
-/* The sums of the first place: the first value radius + 1 times, and so on. */
-static void first_sums(const struct tsi_warp_box *b, const uint8_t *src,
-		       size_t stride, uint32_t n, unsigned lanes, uint32_t *sum)
-{
-	uint32_t last = n - 1, whole = b->radius < last ? b->radius : last;
-
-	for (unsigned j = 0; j < lanes; j++)
-		sum[j] = src[j] * (b->radius + 1) +
-			 src[last * stride + j] * (b->radius - whole);
-	for (uint32_t i = 1; i <= whole; i++)
-		for (unsigned j = 0; j < lanes; j++)
-			sum[j] += src[i * stride + j];
-}
-
-static void scalar_box(const struct tsi_warp_box *b, const uint8_t *src,
-		       size_t src_stride, uint8_t *dst, size_t dst_stride,
-		       uint32_t n, unsigned lanes)
-{
-	uint32_t sum[TSI_WARP_LANES];
-	int64_t radius = b->radius;
-
-	first_sums(b, src, src_stride, n, lanes, sum);
-	for (int64_t i = 0; i < n; i++, dst += dst_stride) {
-		const uint8_t *before = at(src, src_stride, i - radius - 1, n);
-		const uint8_t *first = at(src, src_stride, i - radius, n);
-		const uint8_t *behind = at(src, src_stride, i + radius + 1, n);
-
-		for (unsigned j = 0; j < lanes; j++) {
-			uint32_t ends = before[j] + behind[j];
-
-			dst[j] = (uint8_t)((sum[j] * b->near + ends * b->far +
-					    (1u << 23)) >>
-					   24);
-			sum[j] += behind[j] - (uint32_t)first[j];
-		}
-	}
-}
-
 static void scalar_transpose(const uint8_t *src, size_t src_stride,
 			     uint32_t width, uint32_t height, uint8_t *dst,
 			     size_t dst_stride)
@@ -188,7 +144,7 @@ static const struct tsi_warp_kernel scalar = {
 	.fixed = scalar_fixed,
 	.bilinear = scalar_bilinear,
 	.bicubic = scalar_bicubic,
-	.box = scalar_box,
+	.box = tsi_warp_box,
 	.transpose = scalar_transpose,
 	.floats = scalar_floats,
 	.across = scalar_across,
@@ -199,5 +155,5 @@ static const struct tsi_warp_kernel scalar = {
 void tsi_warp_kernel_init(struct tsi_warp_kernel *k, enum tsi_simd level)
 {
 	*k = scalar;
-	(void)level;
+	TSI_SIMD_INIT(tsi_warp_kernel_init, k, level);
 }

@@ -41,7 +41,8 @@ struct tsi_warp_box {
 struct tsi_warp_kernel {
 	/*
 	 * Where n pixels of a row come from, from this column on: x[i], y[i] by
-	 * their centres.  affine: m has six numbers; perspective: eight.
+	 * their centres.  affine: m has six numbers; perspective: eight.  May
+	 * write to the next multiple of 8.
 	 */
 	void (*affine)(const double *m, uint32_t column, uint32_t row,
 		       uint32_t n, double *x, double *y);
@@ -73,25 +74,35 @@ struct tsi_warp_kernel {
 	/* dst[x * dst_stride + y] = src[y * src_stride + x], all of them. */
 	void (*transpose)(const uint8_t *src, size_t src_stride, uint32_t width,
 			  uint32_t height, uint8_t *dst, size_t dst_stride);
-	/* n bytes as numbers. */
+	/*
+	 * n bytes as numbers.  May read and write to the next multiple of 16.
+	 */
 	void (*floats)(const uint8_t *src, size_t n, float *dst);
 	/*
 	 * A symmetrical filter along a row: tap[0] times src[i], and for each j
 	 * up to radius tap[j] times the sum of src[i - j * step] and
-	 * src[i + j * step], added in this order.
+	 * src[i + j * step], added in this order.  May read and write to the
+	 * next multiple of 32.
 	 */
 	void (*across)(const float *src, size_t step, const float *tap,
 		       uint32_t radius, float *dst, size_t n);
 	/*
 	 * The same of rows: those before the middle one are row[-j], those
-	 * behind it row[j].  Rounded, halves to even.
+	 * behind it row[j].  Rounded, halves to even.  May read to the next
+	 * multiple of 32; writes exactly n bytes.
 	 */
 	void (*down)(const float *const *row, const float *tap, uint32_t radius,
 		     uint8_t *dst, size_t n);
-	/* n pixels of three bytes to four, of which the last is anything. */
+	/*
+	 * n pixels of three bytes to four, of which the last is anything.  May
+	 * write to the next multiple of 16 pixels, and read
+	 * TSI_CANVAS_SLACK bytes behind.
+	 */
 	void (*widen)(const uint8_t *src, size_t n, uint8_t *dst);
 };
 
 void tsi_warp_kernel_init(struct tsi_warp_kernel *k, enum tsi_simd level);
+void tsi_warp_kernel_init_x86(struct tsi_warp_kernel *k, enum tsi_simd level);
+void tsi_warp_kernel_init_arm(struct tsi_warp_kernel *k, enum tsi_simd level);
 
 #endif

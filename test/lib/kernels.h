@@ -50,5 +50,6 @@ extern const struct kernels_group kernels_expand;
 extern const struct kernels_group kernels_gather;
 extern const struct kernels_group kernels_jpeg;
 extern const struct kernels_group kernels_resample;
+extern const struct kernels_group kernels_warp;
 
 #endif
