@@ -26,11 +26,12 @@ static inline int64_t tsi_warp_clamp(int64_t i, uint32_t n)
 	return i < 0 ? 0 : i < n ? i : (int64_t)n - 1;
 }
 
-/* Channel c of row y, at the columns of `at`. */
+/* Row y, or the nearest one that there is. */
 static inline const uint8_t *tsi_warp_row(const struct tsi_warp_source *s,
-					  int64_t y, unsigned c)
+					  int64_t y)
 {
-	return s->pixels + (size_t)y * s->width * s->channels + c;
+	return s->pixels +
+	       (size_t)tsi_warp_clamp(y, s->height) * s->width * s->channels;
 }
 
 /* Column x, or the nearest one that there is, in bytes. */
@@ -39,37 +40,43 @@ static inline size_t tsi_warp_column(const struct tsi_warp_source *s, int64_t x)
 	return (size_t)tsi_warp_clamp(x, s->width) * s->channels;
 }
 
-/* A row below the picture's last one counts as equal to the one before. */
+static inline double tsi_warp_between(int a, int b, double t)
+{
+	return a + (b - a) * t;
+}
+
 static inline void tsi_warp_bilinear(const struct tsi_warp_source *s, double x,
 				     double y, uint8_t *dst)
 {
 	double left = floor(x - 0.5), top = floor(y - 0.5);
 	double dx = (x - 0.5) - left, dy = (y - 0.5) - top;
-	int64_t row = (int64_t)top;
+	const uint8_t *p = tsi_warp_row(s, (int64_t)top);
+	const uint8_t *q = tsi_warp_row(s, (int64_t)top + 1);
 	size_t x0 = tsi_warp_column(s, (int64_t)left);
 	size_t x1 = tsi_warp_column(s, (int64_t)left + 1);
 
-	for (unsigned c = 0; c < s->channels; c++) {
-		const uint8_t *p =
-			tsi_warp_row(s, tsi_warp_clamp(row, s->height), c);
-		double v = p[x0] + (p[x1] - p[x0]) * dx, w = v;
+	for (unsigned c = 0; c < s->channels; c++, x0++, x1++) {
+		double v = tsi_warp_between(p[x0], p[x1], dx);
+		double w = tsi_warp_between(q[x0], q[x1], dx);
 
-		if (row + 1 < s->height) {
-			p = tsi_warp_row(s, row + 1, c);
-			w = p[x0] + (p[x1] - p[x0]) * dx;
-		}
 		dst[c] = (uint8_t)(v + (w - v) * dy);
 	}
 }
 
-/* The cubic with a = -1 through four values, between the middle two. */
-static inline double tsi_warp_cubic(const double v[4], double t)
+/* p + t * (q + t * (r + t * u)) */
+static inline double tsi_warp_cubic(double p, double q, double r, double u,
+				    double t)
 {
-	double p = v[2] - v[0];
-	double q = 2 * (v[0] - v[1]) + v[2] - v[3];
-	double r = -v[0] + v[1] - v[2] + v[3];
+	return p + t * (q + t * (r + t * u));
+}
 
-	return v[1] + t * (p + t * (q + t * r));
+/* The cubic with a = -1 through four of a row's pixels, from the middle two. */
+static inline double tsi_warp_along(const uint8_t *row, const size_t at[4],
+				    double t)
+{
+	int a = row[at[0]], b = row[at[1]], c = row[at[2]], d = row[at[3]];
+
+	return tsi_warp_cubic(b, c - a, 2 * (a - b) + c - d, b - a - c + d, t);
 }
 
 static inline uint8_t tsi_warp_clip(double v)
@@ -77,35 +84,31 @@ static inline uint8_t tsi_warp_clip(double v)
 	return v <= 0 ? 0 : v >= 255 ? 255 : (uint8_t)v;
 }
 
-/* As above: a row that isn't there has the value of the one before. */
+/*
+ * Rows that aren't there have the value of the one before, or the first row's:
+ * the nearest one's, either way.
+ */
 static inline void tsi_warp_bicubic(const struct tsi_warp_source *s, double x,
 				    double y, uint8_t *dst)
 {
 	double left = floor(x - 0.5), top = floor(y - 0.5);
 	double dx = (x - 0.5) - left, dy = (y - 0.5) - top;
-	int64_t row = (int64_t)top - 1;
+	const uint8_t *row[4];
 	size_t at[4];
 
-	for (int i = 0; i < 4; i++)
+	for (int i = 0; i < 4; i++) {
 		at[i] = tsi_warp_column(s, (int64_t)left - 1 + i);
+		row[i] = tsi_warp_row(s, (int64_t)top - 1 + i);
+	}
 	for (unsigned c = 0; c < s->channels; c++) {
-		double v[4];
+		double v0 = tsi_warp_along(row[0] + c, at, dx);
+		double v1 = tsi_warp_along(row[1] + c, at, dx);
+		double v2 = tsi_warp_along(row[2] + c, at, dx);
+		double v3 = tsi_warp_along(row[3] + c, at, dx);
 
-		for (int k = 0; k < 4; k++) {
-			const uint8_t *p;
-			double h[4];
-
-			if (k && (row + k < 0 || row + k >= s->height)) {
-				v[k] = v[k - 1];
-				continue;
-			}
-			p = tsi_warp_row(s, tsi_warp_clamp(row + k, s->height),
-					 c);
-			for (int i = 0; i < 4; i++)
-				h[i] = p[at[i]];
-			v[k] = tsi_warp_cubic(h, dx);
-		}
-		dst[c] = tsi_warp_clip(tsi_warp_cubic(v, dy));
+		dst[c] = tsi_warp_clip(tsi_warp_cubic(v1, v2 - v0,
+						      2 * (v0 - v1) + v2 - v3,
+						      -v0 + v1 - v2 + v3, dy));
 	}
 }
 

@@ -207,15 +207,18 @@ static void each_bilinear(const struct tsi_warp_source *s, const double *x,
 			tsi_warp_bilinear(s, x[i], y[i], dst);
 }
 
-AVX2 static void avx2_bilinear(const struct tsi_warp_source *s, const double *x,
-			       const double *y, uint32_t n, uint8_t *dst)
+AVX2 static void avx2_bilinear(const struct tsi_warp_source *from,
+			       const double *x, const double *y, uint32_t n,
+			       uint8_t *dst)
 {
+	/* A copy, which stores to dst can't change. */
+	const struct tsi_warp_source source = *from, *s = &source;
 	double x_end = (double)s->width - 1, y_end = (double)s->height - 1;
+	uint32_t i = 0, usual = is_usual(s) ? n : 0;
 	size_t stride = (size_t)s->width * 3;
-	uint32_t i = 0;
 	struct places p;
 
-	for (; is_usual(s) && i + 4 <= n; i += 4) {
+	for (; i + 4 <= usual; i += 4) {
 		__m256d vx = _mm256_loadu_pd(x + i);
 		__m256d vy = _mm256_loadu_pd(y + i);
 
@@ -321,15 +324,18 @@ static void each_bicubic(const struct tsi_warp_source *s, const double *x,
 			tsi_warp_bicubic(s, x[i], y[i], dst);
 }
 
-AVX2 static void avx2_bicubic(const struct tsi_warp_source *s, const double *x,
-			      const double *y, uint32_t n, uint8_t *dst)
+AVX2 static void avx2_bicubic(const struct tsi_warp_source *from,
+			      const double *x, const double *y, uint32_t n,
+			      uint8_t *dst)
 {
+	/* A copy, which stores to dst can't change. */
+	const struct tsi_warp_source source = *from, *s = &source;
 	double x_end = (double)s->width - 2, y_end = (double)s->height - 2;
+	uint32_t i = 0, usual = is_usual(s) ? n : 0;
 	size_t stride = (size_t)s->width * 3;
-	uint32_t i = 0;
 	struct places p;
 
-	for (; is_usual(s) && i + 4 <= n; i += 4) {
+	for (; i + 4 <= usual; i += 4) {
 		__m256d vx = _mm256_loadu_pd(x + i);
 		__m256d vy = _mm256_loadu_pd(y + i);
 

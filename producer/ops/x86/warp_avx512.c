@@ -189,16 +189,18 @@ static void each_bilinear(const struct tsi_warp_source *s, const double *x,
 			tsi_warp_bilinear(s, x[i], y[i], dst);
 }
 
-AVX512 static void avx512_bilinear(const struct tsi_warp_source *s,
+AVX512 static void avx512_bilinear(const struct tsi_warp_source *from,
 				   const double *x, const double *y, uint32_t n,
 				   uint8_t *dst)
 {
+	/* A copy, which stores to dst can't change. */
+	const struct tsi_warp_source source = *from, *s = &source;
 	double x_end = (double)s->width - 1, y_end = (double)s->height - 1;
+	uint32_t i = 0, usual = is_usual(s) ? n : 0;
 	size_t stride = (size_t)s->width * 3;
-	uint32_t i = 0;
 	struct places p;
 
-	for (; is_usual(s) && i + 8 <= n; i += 8) {
+	for (; i + 8 <= usual; i += 8) {
 		__m512d vx = _mm512_loadu_pd(x + i);
 		__m512d vy = _mm512_loadu_pd(y + i);
 
@@ -315,16 +317,18 @@ static void each_bicubic(const struct tsi_warp_source *s, const double *x,
 			tsi_warp_bicubic(s, x[i], y[i], dst);
 }
 
-AVX512 static void avx512_bicubic(const struct tsi_warp_source *s,
+AVX512 static void avx512_bicubic(const struct tsi_warp_source *from,
 				  const double *x, const double *y, uint32_t n,
 				  uint8_t *dst)
 {
+	/* A copy, which stores to dst can't change. */
+	const struct tsi_warp_source source = *from, *s = &source;
 	double x_end = (double)s->width - 2, y_end = (double)s->height - 2;
+	uint32_t i = 0, usual = is_usual(s) ? n : 0;
 	size_t stride = (size_t)s->width * 3;
-	uint32_t i = 0;
 	struct places p;
 
-	for (; is_usual(s) && i + 8 <= n; i += 8) {
+	for (; i + 8 <= usual; i += 8) {
 		__m512d vx = _mm512_loadu_pd(x + i);
 		__m512d vy = _mm512_loadu_pd(y + i);
 
