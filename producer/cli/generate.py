@@ -198,7 +198,8 @@ class ProducerOptions(TypedDict, total=False):
 '''
 
 TYPES = {
-    "TEXT": "Path",
+    "TEXT": "str",
+    "PATH": "Path",
     "COUNT": "int",
     "AUTO": "int",
     "BYTES": "Size",

@@ -12,6 +12,7 @@
 enum tsi_opt_kind {
 	TSI_OPT_GROUP,  /* a headline of --help */
 	TSI_OPT_TEXT,   /* const char * */
+	TSI_OPT_PATH,   /* const char *, of a file or folder */
 	TSI_OPT_CHOICE, /* uint64_t: which word of arg, from 0 */
 	TSI_OPT_COUNT,  /* uint64_t in [min, max] */
 	TSI_OPT_AUTO,   /* as TSI_OPT_COUNT, or "auto", which is 0 */

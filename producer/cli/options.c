@@ -108,6 +108,7 @@ static int set_value(const struct tsi_opt *r, const char *value, void *to)
 {
 	switch (r->kind) {
 	case TSI_OPT_TEXT:
+	case TSI_OPT_PATH:
 		return set_text(r, value, to);
 	case TSI_OPT_CHOICE:
 		return tsi_value_choice(r->name, r->arg, value, to);

@@ -59,6 +59,7 @@ struct tsi_slow {
 
 /* What an option is, by its kind. */
 #define TSI_MEMBER_TEXT(m) const char *m;
+#define TSI_MEMBER_PATH(m) const char *m;
 #define TSI_MEMBER_CHOICE(m) uint64_t m;
 #define TSI_MEMBER_COUNT(m) uint64_t m;
 #define TSI_MEMBER_AUTO(m) uint64_t m;

@@ -67,9 +67,9 @@ static const char *value(const struct tsi_opt *r, unsigned k, char *to,
 		snprintf(to, len, "%llu",
 			 (unsigned long long)(k ? r->max : r->min));
 		return k < 2 ? to : NULL;
-	case TSI_OPT_TEXT:
-		if (!strcmp(r->name, "transform"))
-			return k ? NULL : "CenterCrop(9)";
+	case TSI_OPT_TEXT: /* --transform */
+		return k ? NULL : "CenterCrop(9)";
+	case TSI_OPT_PATH:
 		return k ? NULL : "/other";
 	case TSI_OPT_BYTES:
 		return k ? NULL : "3M";

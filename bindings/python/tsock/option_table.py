@@ -139,7 +139,7 @@ class ProducerOptions(TypedDict, total=False):
     no_cache: bool
     on_error: Literal["substitute", "raise"]
     allow_bad: float
-    transform: Path
+    transform: str
     preset: Literal["train", "eval"]
     size: int
     resize: int

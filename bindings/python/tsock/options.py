@@ -109,12 +109,16 @@ def check(who: str, options: Mapping[str, Any]) -> dict[str, str]:
 
 def absolute(checked: Mapping[str, str]) -> dict[str, str]:
     """The options for a program that has another working folder."""
-    return {
-        key: os.path.abspath(value)
-        if os.PathLike[str] in kinds_of(key)
-        else value
-        for key, value in checked.items()
-    }
+
+    def of(key: str, value: str) -> str:
+        if os.PathLike[str] in kinds_of(key):
+            return os.path.abspath(value)
+        # The text of a file.
+        if key == "transform" and value.startswith("@"):
+            return "@" + os.path.abspath(os.path.expanduser(value[1:]))
+        return value
+
+    return {key: of(key, value) for key, value in checked.items()}
 
 
 def command_line(
