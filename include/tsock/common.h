@@ -94,6 +94,7 @@ enum tsock_dtype {
 	TSOCK_F16 = 4,
 	TSOCK_BF16 = 5,
 	TSOCK_F32 = 6,
+	TSOCK_F64 = 7, /* of a field; no view makes it of an image */
 };
 
 enum tsock_layout {

@@ -31,6 +31,7 @@ size_t tsock_dtype_size(uint32_t dtype)
 	case TSOCK_F32:
 		return 4;
 	case TSOCK_I64:
+	case TSOCK_F64:
 		return 8;
 	default:
 		return 0;

@@ -322,9 +322,9 @@ int tsi_image_load(struct tsi_image *img, const void *data, size_t len,
 				   dst, box);
 }
 
-const double *tsi_image_draws(const struct tsi_image *img)
+void tsi_image_copy_draws(const struct tsi_image *img, void *to)
 {
-	return img->draws;
+	memcpy(to, img->draws, img->opts.recipe->draws * sizeof(double));
 }
 
 void tsi_image_trust(struct tsi_image *img, bool trusted)

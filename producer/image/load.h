@@ -67,9 +67,9 @@ int tsi_image_load(struct tsi_image *img, const void *data, size_t len,
 
 /*
  * The draws of the sample that was loaded last, as many numbers as the recipe
- * says, until the next one is.
+ * has, to memory that needn't be aligned.
  */
-const double *tsi_image_draws(const struct tsi_image *img);
+void tsi_image_copy_draws(const struct tsi_image *img, void *to);
 
 /* As tsi_image_load(), for a file that has this number in the index. */
 int tsi_image_load_file(struct tsi_image *img, uint64_t file, const void *data,

@@ -24,7 +24,8 @@ enum tsi_field {
 	TSI_FIELD_INDEX,
 	TSI_FIELD_BOX,
 	TSI_FIELD_WEIGHT, /* of a selection alone */
-	TSI_FIELD_KEY,    /* if asked for; without a weight in its place */
+	TSI_FIELD_KEY,    /* if asked for, */
+	TSI_FIELD_DRAWS,  /* and if there are any: without the ones before */
 	TSI_FIELDS,
 };
 
@@ -45,6 +46,7 @@ struct tsi_pool_opts {
 	uint64_t image_memory;       /* bytes that large images share */
 	uint64_t cache;     /* bytes that packed images may take; 0: none */
 	uint32_t key_width; /* bytes of the field key; 0: there is none */
+	bool draws;         /* there is a field draws */
 	/*
 	 * Samples in the ring: what the workers read ahead stays small against
 	 * it, else their unfinished samples would hold the head up.

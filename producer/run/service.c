@@ -43,6 +43,7 @@ static const struct tsock_field fields[TSI_FIELDS] = {
 			    .shape = { 5 } },
 	[TSI_FIELD_WEIGHT] = { .name = "weight", .dtype = TSOCK_F32 },
 	[TSI_FIELD_KEY] = { .name = "key", .dtype = TSOCK_U8, .ndim = 1 },
+	[TSI_FIELD_DRAWS] = { .name = "draws", .dtype = TSOCK_F64, .ndim = 1 },
 };
 
 /* schema: TSI_FIELDS. */
@@ -65,6 +66,10 @@ static void serve_opts(const struct tsi_pipeline_opts *o, uint32_t key_width,
 	if (key_width) {
 		schema[out->nfields] = fields[TSI_FIELD_KEY];
 		schema[out->nfields++].shape[0] = key_width;
+	}
+	if (o->recipe->draws) {
+		schema[out->nfields] = fields[TSI_FIELD_DRAWS];
+		schema[out->nfields++].shape[0] = o->recipe->draws;
 	}
 	out->fields = schema;
 	out->epoch_len = epoch_len;
@@ -274,6 +279,7 @@ int tsi_service_start(struct tsi_service *s)
 		.image_memory = s->o->image_memory,
 		.cache = s->o->image_cache,
 		.key_width = s->key_width,
+		.draws = s->o->recipe->draws > 0,
 		.open_files = s->o->open_files,
 		.capacity = s->geometry.capacity,
 	};

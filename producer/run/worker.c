@@ -217,6 +217,8 @@ static void make_sample(struct tsi_worker *w, struct tsi_job *j,
 	}
 	tsi_badlist_vouch(tsi_sampler_badlist(w->sampler), j->target.file);
 	tsi_jobs_describe(j, tsi_sampler_index(w->sampler), &box, to);
+	if (to->draws)
+		tsi_image_copy_draws(w->image, to->draws);
 	if (w->keep && !j->kept)
 		tsi_keep_offer(w->keep, j->target.file, data, len,
 			       (uint64_t)(tsi_now_ns() - start));

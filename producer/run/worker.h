@@ -29,6 +29,7 @@ struct tsi_slots {
 	float *weight;    /* NULL: isn't wanted */
 	char *key;        /* NULL: isn't wanted */
 	size_t key_width; /* of key; any sample's has less bytes */
+	double *draws;    /* NULL: aren't wanted */
 };
 
 struct tsi_made {

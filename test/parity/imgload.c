@@ -86,6 +86,7 @@ static void load(struct tsi_image *img, struct tsi_record_maker *maker,
 		 const char *line, uint8_t *pixels, const struct tsi_recipe *r)
 {
 	struct tsi_box box = { 0 };
+	double draws[4096];
 	unsigned long epoch, index;
 	char path[4096];
 	uint8_t *data, *exact;
@@ -109,10 +110,12 @@ static void load(struct tsi_image *img, struct tsi_record_maker *maker,
 	if (err)
 		answer(err, &box, tsock_errmsg(), strlen(tsock_errmsg()), NULL,
 		       0);
-	else
+	else {
+		tsi_image_copy_draws(img, draws);
 		answer(0, &box, pixels,
-		       (size_t)r->width * r->height * r->channels,
-		       tsi_image_draws(img), r->draws);
+		       (size_t)r->width * r->height * r->channels, draws,
+		       r->draws);
+	}
 }
 
 int main(int argc, char **argv)

@@ -19,6 +19,7 @@ DTYPES = {
     4: "float16",
     5: "bfloat16",
     6: "float32",
+    7: "float64",
 }
 
 

@@ -67,8 +67,9 @@ class DataLoader(LikeTorch, HasProgress, Generic[_Batch]):
                 of images, "channels_last": layout "chw" stored as torch's
                 channels_last
     normalize   "imagenet" (floats' default), None for [0, 1], (mean, std)
-    fields      what a batch holds: "image", "label", "index", "box", with
-                select= "weight", with keys=True "key", which is a list of str;
+    fields      what a batch holds: "image", "label", "index", "box", "draws"
+                (all that was drawn at random), with select= "weight", with
+                keys=True "key", which is a list of str;
                 by default image and label, or of a loader that tsock.serve()
                 serves all, nested as there
     subset      the indices of the data set that this job wants, a list, array,
