@@ -5,11 +5,12 @@
  */
 #include "resample/kernel.h"
 
+/* The sum is one of a signed number; only its steps may overflow. */
 static uint8_t clip(uint32_t sum)
 {
-	uint32_t v = sum >> TSI_WEIGHT_BITS;
+	int32_t v = (int32_t)sum >> TSI_WEIGHT_BITS;
 
-	return v > 255 ? 255 : (uint8_t)v;
+	return v < 0 ? 0 : v > 255 ? 255 : (uint8_t)v;
 }
 
 /* It uses the weights as they are. */

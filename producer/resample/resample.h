@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * resample.h - Pillow's 8-bit bilinear resampler, fed strip by strip.
+ * resample.h - Pillow's 8-bit resampler, fed strip by strip.
  *
- * Weights as Pillow computes them: a triangle as wide as the reduction asks,
- * in double, normalised, rounded to 22 fractional bits.  Two passes with
+ * Weights as Pillow computes them: a filter as wide as the reduction asks, in
+ * double, normalised, rounded to 22 fractional bits.  Two passes with
  * pixels rounded to u8 between them, in Pillow's order.  Every kernel gives
  * the bits of the scalar one: sums are integers, and nothing saturates before
  * the end.

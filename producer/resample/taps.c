@@ -4,17 +4,79 @@
  */
 #include "resample/taps.h"
 
+#include <math.h>
 #include <string.h>
+
+#define WHOLE (1 << TSI_WEIGHT_BITS)
+
+/* ------------------------------------------------------------------------
+ * Filters, in Pillow's order of evaluation
+ */
+
+static double box(double x)
+{
+	return x > -0.5 && x <= 0.5 ? 1.0 : 0.0;
+}
 
 static double triangle(double x)
 {
-	if (x < 0.0)
-		x = -x;
+	x = fabs(x);
 	return x < 1.0 ? 1.0 - x : 0.0;
 }
 
+static double sinc(double x)
+{
+	return x == 0.0 ? 1.0 : sin(x * M_PI) / (x * M_PI);
+}
+
+/* Pillow has these two numbers in single precision. */
+static double hamming(double x)
+{
+	x = fabs(x);
+	if (x >= 1.0)
+		return 0.0;
+	return x == 0.0 ? 1.0 : sinc(x) * (0.54f + 0.46f * cos(x * M_PI));
+}
+
+static double bicubic(double x)
+{
+	const double a = -0.5;
+
+	x = fabs(x);
+	if (x < 1.0)
+		return ((a + 2.0) * x - (a + 3.0)) * x * x + 1;
+	return x < 2.0 ? (((x - 5) * x + 8) * x - 4) * a : 0.0;
+}
+
+static double lanczos(double x)
+{
+	return x >= -3.0 && x < 3.0 ? sinc(x) * sinc(x / 3) : 0.0;
+}
+
+/*
+ * How far a filter reaches, in source pixels of an image that doesn't shrink.
+ * lobed: it is 0, and below, between its centre and its ends.  There a zero at
+ * an end of an output's weights doesn't mean that the next outputs need no
+ * pixels so far away.
+ */
+struct filter {
+	double (*at)(double x);
+	unsigned twice_support;
+	bool lobed;
+};
+
+static const struct filter filters[] = {
+	[TSI_FILTER_BILINEAR] = { triangle, 2, false },
+	[TSI_FILTER_NEAREST] = { NULL, 1, false },
+	[TSI_FILTER_BOX] = { box, 1, false },
+	[TSI_FILTER_HAMMING] = { hamming, 2, false },
+	[TSI_FILTER_BICUBIC] = { bicubic, 4, true },
+	[TSI_FILTER_LANCZOS] = { lanczos, 6, true },
+};
+
 struct span {
 	double scale;
+	double stretch; /* of the filter */
 	double support;
 	double steep;
 };
@@ -24,9 +86,16 @@ static struct span span_of(const struct tsi_axis *a)
 	double in = a->span > 0 ? a->span : (double)a->in;
 	struct span s = { .scale = in / a->out };
 
-	s.support = s.scale < 1.0 ? 1.0 : s.scale;
-	s.steep = 1.0 / s.support;
+	s.stretch = s.scale < 1.0 ? 1.0 : s.scale;
+	s.support = filters[a->filter].twice_support * 0.5 * s.stretch;
+	s.steep = 1.0 / s.stretch;
 	return s;
+}
+
+/* Is it an axis that Pillow leaves as it is? */
+static bool is_same(const struct tsi_axis *a)
+{
+	return a->in == a->out && !(a->span > 0);
 }
 
 static double centre_of(const struct tsi_axis *a, const struct span *s,
@@ -47,42 +116,50 @@ static uint32_t reach(const struct tsi_axis *a, const struct span *s,
 	return high > a->in ? a->in : (uint32_t)high;
 }
 
-/*
- * The weights of output i, without the zeros at both ends, at most `pad` of
- * them, to zeros.  Multiplication by 2^22 is exact, so the rounding is
- * Pillow's.
- */
-static void weigh(const struct tsi_axis *a, const struct span *s, uint32_t i,
-		  double *scratch, int32_t *weight, uint32_t *first,
-		  uint32_t *count)
+/* Without the zeros at both ends; those behind the count-th are zeros. */
+static void trim(int32_t *weight, uint32_t *first, uint32_t *count)
 {
-	double centre = centre_of(a, s, i), sum = 0.0;
-	uint32_t end = reach(a, s, i, first), n = end - *first, skip = 0;
+	uint32_t n = *count, skip = 0;
 
-	for (uint32_t k = 0; k < n; k++) {
-		/* In Pillow's order of evaluation. */
-		double at = (double)(k + *first) - centre + 0.5;
-
-		scratch[k] = triangle(at * s->steep);
-		sum += scratch[k];
-	}
-	for (uint32_t k = 0; k < n; k++) {
-		if (sum != 0.0)
-			scratch[k] /= sum;
-		weight[k] =
-			(int32_t)(0.5 + scratch[k] * (1 << TSI_WEIGHT_BITS));
-	}
 	while (n > 1 && !weight[n - 1])
 		n--;
 	while (skip + 1 < n && !weight[skip])
 		skip++;
-	/* All behind the n-th are zeros already. */
 	if (skip) {
 		memmove(weight, weight + skip, (n - skip) * sizeof(*weight));
 		memset(weight + n - skip, 0, skip * sizeof(*weight));
 	}
 	*first += skip;
 	*count = n - skip;
+}
+
+/*
+ * The weights of output i, at most `pad` of them, to zeros.  Multiplication by
+ * 2^22 is exact, so the rounding is Pillow's.
+ */
+static void weigh(const struct tsi_axis *a, const struct span *s, uint32_t i,
+		  double *scratch, int32_t *weight, uint32_t *first,
+		  uint32_t *count)
+{
+	const struct filter *f = &filters[a->filter];
+	double centre = centre_of(a, s, i), sum = 0.0;
+	uint32_t end = reach(a, s, i, first), n = end - *first;
+
+	for (uint32_t k = 0; k < n; k++) {
+		/* In Pillow's order of evaluation. */
+		double at = (double)(k + *first) - centre + 0.5;
+
+		scratch[k] = f->at(at * s->steep);
+		sum += scratch[k];
+	}
+	for (uint32_t k = 0; k < n; k++) {
+		double w = sum != 0.0 ? scratch[k] / sum : scratch[k];
+
+		weight[k] = (int32_t)(w * WHOLE + (w < 0 ? -0.5 : 0.5));
+	}
+	*count = n;
+	if (!f->lobed)
+		trim(weight, first, count);
 }
 
 /* Room for the taps of an axis, laid out in one block. */
@@ -119,7 +196,7 @@ static int reserve(const struct tsi_axis *a, const struct span *s,
 	return 0;
 }
 
-/* Zeros at the ends are gone by now: perhaps fewer groups of four will do. */
+/* How many taps there are is known by now: perhaps fewer groups of four do. */
 static void tighten(struct tsi_taps *t)
 {
 	uint32_t widest = 1, pad;
@@ -136,6 +213,47 @@ static void tighten(struct tsi_taps *t)
 	t->pad = pad;
 }
 
+/* Where the taps of the k-th output that is kept are. */
+static uint32_t slot_of(const struct tsi_axis *a, uint32_t k)
+{
+	return a->mirror ? a->count - 1 - k : k;
+}
+
+/* Output k is a copy of a source pixel. */
+static void copy(struct tsi_taps *t, const struct tsi_axis *a, uint32_t k,
+		 uint32_t from)
+{
+	uint32_t slot = slot_of(a, k);
+
+	t->first[slot] = from;
+	t->count[slot] = 1;
+	t->weight[(size_t)slot * t->pad] = WHOLE;
+}
+
+/* Pillow adds up the places of NEAREST, and their rounding errors with them. */
+static void make_nearest(struct tsi_taps *t, const struct tsi_axis *a,
+			 double scale)
+{
+	double at = a->from + scale * 0.5;
+
+	for (uint32_t i = 0; i < a->first; i++)
+		at += scale;
+	for (uint32_t k = 0; k < a->count; k++, at += scale)
+		copy(t, a, k, at < a->in ? (uint32_t)at : a->in - 1);
+}
+
+static void make_filtered(struct tsi_taps *t, const struct tsi_axis *a,
+			  const struct span *s, double *scratch)
+{
+	for (uint32_t k = 0; k < a->count; k++) {
+		uint32_t slot = slot_of(a, k);
+
+		weigh(a, s, a->first + k, scratch,
+		      t->weight + (size_t)slot * t->pad, &t->first[slot],
+		      &t->count[slot]);
+	}
+}
+
 int tsi_taps_make(struct tsi_taps *t, const struct tsi_axis *a)
 {
 	struct span s = span_of(a);
@@ -145,12 +263,13 @@ int tsi_taps_make(struct tsi_taps *t, const struct tsi_axis *a)
 	if (err)
 		return err;
 	memset(t->weight, 0, (size_t)t->n * t->pad * sizeof(*t->weight));
-	for (uint32_t i = 0; i < t->n; i++) {
-		uint32_t from = a->first + (a->mirror ? t->n - 1 - i : i);
-		int32_t *w = t->weight + (size_t)i * t->pad;
-
-		weigh(a, &s, from, scratch, w, &t->first[i], &t->count[i]);
-	}
+	if (is_same(a))
+		for (uint32_t k = 0; k < a->count; k++)
+			copy(t, a, k, a->first + k);
+	else if (a->filter == TSI_FILTER_NEAREST)
+		make_nearest(t, a, s.scale);
+	else
+		make_filtered(t, a, &s, scratch);
 	tighten(t);
 	return 0;
 }
@@ -203,7 +322,9 @@ uint32_t tsi_taps_spread(const struct tsi_taps *t)
 
 uint64_t tsi_taps_widest(const struct tsi_axis *a)
 {
-	uint64_t n = 2 * ((uint64_t)a->in / a->out + 1) + 4;
+	uint64_t n = filters[a->filter].twice_support *
+			     ((uint64_t)a->in / a->out + 1) +
+		     4;
 
 	return n < a->in ? n : a->in;
 }

@@ -35,7 +35,11 @@ struct tsi_axis {
 
 /*
  * Output i is the sum of weight[i * pad + k] times source pixel first[i] + k,
- * for k < count[i]; behind count[i] weights are 0.  packed is room for a
+ * for k < count[i]; behind count[i] weights are 0.  Unless mirrored, neither
+ * first[i] nor first[i] + count[i] ever falls as i grows.  An output's weights
+ * add up to 2^22, but for rounding; bicubic and lanczos have some below 0, and
+ * those above add up to less than twice as much: a sum of bytes by weights is
+ * above -2^30 and below 2^31.  packed is room for a
  * kernel's own form of the same: 16 bytes for each four weights, of a multiple
  * of 16 outputs.  origin[g] is the first source pixel of the 16 outputs from
  * 16 * g on.

@@ -16,7 +16,8 @@
 #include "test/lib/kernels.h"
 #include "test/lib/resized.h"
 
-#define ROUNDS 300
+#define ROUNDS 600
+#define FILTERS (TSI_FILTER_LANCZOS + 1)
 
 static void resize_both(enum tsi_simd simd, bool planes, uint64_t *r,
 			uint32_t top)
@@ -34,6 +35,7 @@ static void resize_both(enum tsi_simd simd, bool planes, uint64_t *r,
 	y.first = image_gen_random(r) % y.out;
 	y.count = 1 + image_gen_random(r) % (y.out - y.first);
 	x.mirror = image_gen_random(r) % 2;
+	x.filter = y.filter = (enum tsi_filter)(image_gen_random(r) % FILTERS);
 	a = resized(TSI_SIMD_SCALAR, &s, &x, &y, passes, 16);
 	b = resized_as(simd, planes, &s, &x, &y, passes,
 		       1 + image_gen_random(r) % 16);

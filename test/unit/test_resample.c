@@ -15,6 +15,7 @@
 
 #include "base/err.h"
 #include "resample/resample.h"
+#include "resample/taps.h"
 #include "test/lib/image_gen.h"
 #include "test/lib/resized.h"
 
@@ -165,6 +166,115 @@ static void the_vertical_pass_is_first_where_pillow_13_has_it_so(void **state)
 	assert_false(differ(150, 40, 50));
 }
 
+/* Nine pixels, in which filters with lobes leave 0..255, resized by Pillow. */
+static const uint8_t nine[9] = { 0, 255, 13, 200, 255, 255, 0, 90, 31 };
+
+static const struct known {
+	enum tsi_filter filter;
+	uint8_t fewer[4];
+	uint8_t more[14];
+} knowns[] = {
+	{ TSI_FILTER_BILINEAR,
+	  { 112, 167, 173, 50 },
+	  { 0, 118, 229, 74, 86, 202, 237, 255, 255, 100, 23, 80, 58, 31 } },
+	{ TSI_FILTER_NEAREST,
+	  { 255, 200, 255, 90 },
+	  { 0, 0, 255, 13, 13, 200, 255, 255, 255, 0, 0, 90, 31, 31 } },
+	{ TSI_FILTER_BOX,
+	  { 128, 156, 128, 61 },
+	  { 0, 0, 255, 13, 13, 200, 255, 255, 255, 0, 0, 90, 31, 31 } },
+	{ TSI_FILTER_HAMMING,
+	  { 127, 158, 181, 57 },
+	  { 0, 106, 252, 31, 63, 200, 247, 255, 255, 68, 7, 89, 56, 31 } },
+	{ TSI_FILTER_BICUBIC,
+	  { 106, 173, 180, 42 },
+	  { 0, 122, 248, 55, 62, 204, 246, 255, 255, 87, 2, 85, 61, 27 } },
+	{ TSI_FILTER_LANCZOS,
+	  { 96, 183, 183, 31 },
+	  { 0, 131, 251, 62, 41, 207, 249, 255, 255, 81, 0, 81, 69, 23 } },
+};
+
+static void check_known(const struct resized_picture *s, bool down,
+			enum tsi_filter filter, const uint8_t *want, uint32_t n)
+{
+	struct tsi_axis line = resized_whole(9, n), one = resized_whole(1, 1);
+	uint8_t *got;
+
+	line.filter = one.filter = filter;
+	got = resized(TSI_SIMD_SCALAR, s, down ? &one : &line,
+		      down ? &line : &one, TSI_PASSES_13, 16);
+	for (uint32_t i = 0; i < 3 * n; i++)
+		assert_int_equal(got[i], want[i / 3]);
+	free(got);
+}
+
+static void every_filter_gives_what_pillow_gives(void **state)
+{
+	struct resized_picture across = resized_make(9, 1, 1);
+	struct resized_picture down = resized_make(1, 9, 1);
+
+	(void)state;
+	for (size_t i = 0; i < 9; i++) {
+		memset(across.p + 4 * i, nine[i], 4);
+		memset(down.p + i * down.stride, nine[i], 4);
+	}
+	for (size_t i = 0; i < sizeof(knowns) / sizeof(knowns[0]); i++) {
+		const struct known *k = &knowns[i];
+
+		check_known(&across, false, k->filter, k->fewer, 4);
+		check_known(&across, false, k->filter, k->more, 14);
+		check_known(&down, true, k->filter, k->fewer, 4);
+		check_known(&down, true, k->filter, k->more, 14);
+	}
+	free(across.p);
+	free(down.p);
+}
+
+/* What the vector code counts on, and what rows are held by. */
+static void check_taps(enum tsi_filter filter, uint32_t in, uint32_t out)
+{
+	struct tsi_axis a = resized_whole(in, out);
+	struct tsi_taps t = { 0 };
+
+	a.filter = filter;
+	assert_int_equal(tsi_taps_make(&t, &a), 0);
+	assert_true(t.memory.len <= tsi_taps_need(&a));
+	assert_true(tsi_taps_most(&t) <= tsi_taps_widest(&a));
+	for (uint32_t i = 0; i < out; i++) {
+		const int32_t *w = t.weight + (size_t)i * t.pad;
+		int64_t above = 0, below = 0;
+
+		for (uint32_t k = 0; k < t.pad; k++) {
+			assert_true(k < t.count[i] || !w[k]);
+			*(w[k] < 0 ? &below : &above) += w[k];
+		}
+		assert_true(t.first[i] + t.count[i] <= in);
+		assert_true(llabs(above + below - (1 << TSI_WEIGHT_BITS)) <=
+			    t.count[i]);
+		assert_true(above < 2 << TSI_WEIGHT_BITS);
+		if (!i)
+			continue;
+		assert_true(t.first[i] >= t.first[i - 1]);
+		assert_true(t.first[i] + t.count[i] >=
+			    t.first[i - 1] + t.count[i - 1]);
+	}
+	tsi_taps_fini(&t);
+}
+
+static void weights_stay_within_their_bounds(void **state)
+{
+	static const uint32_t odd[] = { 97, 224, 500, 4001 };
+
+	(void)state;
+	for (int f = 0; f <= TSI_FILTER_LANCZOS; f++) {
+		for (uint32_t in = 1; in <= 40; in++)
+			for (uint32_t out = 1; out <= 80; out++)
+				check_taps((enum tsi_filter)f, in, out);
+		for (size_t i = 0; i < 16; i++)
+			check_taps((enum tsi_filter)f, odd[i / 4], odd[i % 4]);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -176,6 +286,8 @@ int main(void)
 		cmocka_unit_test(the_same_size_is_a_copy),
 		cmocka_unit_test(
 			the_vertical_pass_is_first_where_pillow_13_has_it_so),
+		cmocka_unit_test(every_filter_gives_what_pillow_gives),
+		cmocka_unit_test(weights_stay_within_their_bounds),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -23,12 +23,16 @@ INLINE uint32x4_t zero(void)
 	return vdupq_n_u32(1u << (TSI_WEIGHT_BITS - 1));
 }
 
-/* Eight sums to bytes: 16 of the 22 bits lose nothing, the others saturate. */
+/*
+ * Eight sums, of signed numbers, to bytes: 16 of the 22 bits lose nothing, the
+ * others saturate.
+ */
 INLINE uint8x8_t whole(uint32x4_t a, uint32x4_t b)
 {
-	uint16x8_t v = vcombine_u16(vshrn_n_u32(a, 16), vshrn_n_u32(b, 16));
+	int16x8_t v = vcombine_s16(vshrn_n_s32(vreinterpretq_s32_u32(a), 16),
+				   vshrn_n_s32(vreinterpretq_s32_u32(b), 16));
 
-	return vqshrn_n_u16(v, TSI_WEIGHT_BITS - 16);
+	return vqshrun_n_s16(v, TSI_WEIGHT_BITS - 16);
 }
 
 /* The four channels of output pixel i. */

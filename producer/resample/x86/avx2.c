@@ -3,8 +3,12 @@
  * avx2.c - the resampler in AVX2.
  *
  * A weight has 23 bits and a multiply-add of words takes 15: AVX2 splits the
- * weight into w = high * 2^11 + low and sums both halves apart.  No sum
- * saturates: the halves of the weights add up to at most 2^11 and 2^22.
+ * weight into w = high * 2^11 + low, 0 <= low < 2^11, and sums both halves
+ * apart.  A weight is above -2^23 and below 2^23, so high fits a word, and two
+ * products of a byte and a word fit a double word: the multiply-add is exact.
+ * Its sums are taken modulo 2^32, where they may overflow, but not their total:
+ * taps.h says that it fits.  Shifted by 22 it fits a word, and so saturates
+ * where it is packed and not before.
  *
  * This file knows nothing of images but rows of bytes.
  */

@@ -2,10 +2,11 @@
 /*
  * avx512.c - the resampler in AVX-512 with VNNI.
  *
- * A weight of 23 bits is split into three signed bytes,
+ * A weight of 24 bits is split into three signed bytes,
  * w = c * 2^16 + b * 2^8 + a, and VNNI adds four products of bytes at once.
- * Three sums apart don't overflow: the greatest is a sum of weights times 255
- * before the shift, below 2^31.
+ * A weight of at most 2^23 - 2^16 either way has bytes that fit.  VNNI adds its
+ * four products exactly; sums are taken modulo 2^32, where they may overflow,
+ * but not their total: taps.h says that it fits.
  *
  * Rows in planes need no more than one load and one permutation of bytes for
  * four source pixels of 16 output pixels each.
@@ -74,7 +75,7 @@ INLINE __m512i whole(struct sums s)
 	__m512i v = _mm512_add_epi32(s.a, _mm512_slli_epi32(s.b, 8));
 
 	v = _mm512_add_epi32(v, _mm512_slli_epi32(s.c, 16));
-	return _mm512_srli_epi32(v, TSI_WEIGHT_BITS);
+	return _mm512_srai_epi32(v, TSI_WEIGHT_BITS);
 }
 
 /* As whole(), of no more than four products: one sum, shifted on its way. */
@@ -85,7 +86,7 @@ INLINE __m512i whole4(__m512i bytes, __m512i a, __m512i b, __m512i c)
 	v = _mm512_slli_epi32(_mm512_dpbusd_epi32(v, bytes, c), 8);
 	v = _mm512_slli_epi32(_mm512_dpbusd_epi32(v, bytes, b), 8);
 	v = _mm512_dpbusd_epi32(v, bytes, a);
-	return _mm512_srli_epi32(v, TSI_WEIGHT_BITS);
+	return _mm512_srai_epi32(v, TSI_WEIGHT_BITS);
 }
 
 /* The i-th four bytes of a group all over. */
@@ -300,6 +301,14 @@ static void pack_plane(struct tsi_taps *t)
 	}
 }
 
+/* 16 sums to bytes at dst. */
+INLINE void store_plane(uint8_t *dst, struct sums s)
+{
+	__m512i v = _mm512_max_epi32(whole(s), _mm512_setzero_si512());
+
+	_mm_storeu_si128((__m128i *)(void *)dst, _mm512_cvtusepi32_epi8(v));
+}
+
 /* 16 outputs of some rows that need no more than four pixels each. */
 INLINE void plane_few(const uint8_t *packed, const uint8_t *src,
 		      size_t src_stride, uint32_t rows, uint8_t *dst,
@@ -311,9 +320,7 @@ INLINE void plane_few(const uint8_t *packed, const uint8_t *src,
 	for (; rows; rows--, src += src_stride, dst += dst_stride) {
 		__m512i p = _mm512_permutexvar_epi8(order, LOAD(src));
 
-		_mm_storeu_si128(
-			(__m128i *)(void *)dst,
-			_mm512_cvtusepi32_epi8(whole(add(zero(), p, a, b, c))));
+		store_plane(dst, add(zero(), p, a, b, c));
 	}
 }
 
@@ -333,8 +340,7 @@ INLINE void plane_many(const uint8_t *packed, uint32_t pad, const uint8_t *src,
 
 			s = add(s, p, LOAD(w), LOAD(w + 64), LOAD(w + 128));
 		}
-		_mm_storeu_si128((__m128i *)(void *)dst,
-				 _mm512_cvtusepi32_epi8(whole(s)));
+		store_plane(dst, s);
 	}
 }
 
