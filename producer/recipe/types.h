@@ -12,8 +12,28 @@
 	T(resize) \
 	T(random_resized_crop) \
 	T(center_crop) \
+	T(random_crop) \
+	T(pad) \
 	T(horizontal_flip) \
 	T(vertical_flip) \
+	T(random_rotation) \
+	T(random_affine) \
+	T(random_perspective) \
+	T(gaussian_blur) \
+	T(pil_gaussian_blur) \
+	T(color_jitter) \
+	T(grayscale) \
+	T(random_grayscale) \
+	T(random_solarize) \
+	T(random_posterize) \
+	T(random_invert) \
+	T(random_autocontrast) \
+	T(random_equalize) \
+	T(random_sharpness) \
+	T(random_erasing) \
+	T(rand_augment) \
+	T(trivial_augment) \
+	T(auto_augment) \
 	T(random_apply) \
 	T(random_choice) \
 	T(random_order) \

@@ -46,3 +46,21 @@ def test_a_recipe_that_draws_nothing_has_no_draws(serve):
     serve("--preset", "eval")
     with pytest.raises(ValueError, match="field 'draws': stream 'toy' has "):
         tsock.DataLoader("toy", 16, fields=("draws",))
+
+
+def test_a_sample_is_replayed_by_torchvision(serve, images):
+    pytest.importorskip("torchvision")
+    image = pytest.importorskip("PIL.Image")
+    serve("--transform", "RandomResizedCrop(24) RandAugment() ColorJitter(0.4)")
+    with tsock.DataLoader(
+        "toy", 16, fields=("index", "image", "draws"), dtype="uint8",
+        layout="hwc", framework="numpy",
+    ) as loader:
+        paths = loader.dataset.samples
+        for indices, samples, draws in loader:
+            for index, sample, own in zip(indices, samples, draws):
+                file = image.open(paths[index][0]).convert("RGB")
+                again = tsock.replay(file, own, loader.transform)
+                assert (np.asarray(again) == sample).all()
+    with pytest.raises(ValueError, match="draws 16 numbers .* 3 were given"):
+        tsock.replay(file, own[:3], loader.transform)

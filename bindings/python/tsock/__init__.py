@@ -30,6 +30,7 @@ from .errors import (
 from .loader import DataLoader
 from .option_table import ProducerOptions
 from .producer import Producer
+from .replay import replay
 from .serving import BadBatch, Server, serve
 from .streams import devices, query, stop, streams
 
@@ -58,6 +59,7 @@ __all__ = [
     "devices",
     "library_version",
     "query",
+    "replay",
     "serve",
     "stop",
     "streams",

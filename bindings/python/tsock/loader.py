@@ -137,6 +137,10 @@ class DataLoader(LikeTorch, HasProgress, Generic[_Batch]):
     It is detached from this process, ends exit_when_idle seconds (60) after
     the last loader, and has its log in NAME.log, beside the sockets.
 
+    transform is the text of the recipe by which tsock-producer makes samples, in
+    full; None if a program serves the stream.  With it and the field "draws"
+    tsock.replay() makes a sample again by torchvision.
+
     The constructor only connects.  An iterator joins when it is asked for its
     first batch, and holds others up no longer than it lives; each one that
     reads has a connection of its own.  An epoch that was broken off is begun
@@ -164,6 +168,7 @@ class DataLoader(LikeTorch, HasProgress, Generic[_Batch]):
     rejoin_timeout: Optional[float]
     pin_memory: bool
     classes: list[str]
+    transform: Optional[str]
     dataset: Dataset
     sampler: Sampler
 
@@ -284,6 +289,7 @@ class DataLoader(LikeTorch, HasProgress, Generic[_Batch]):
         if self._cuda:
             self._batches.put_on(self._cuda, self.zero_copy)
         self.classes = about.classes
+        self.transform = about.identity.get("transform")
         self.dataset = Dataset(
             about.dataset_len, self.classes, about.identity, self.name
         )

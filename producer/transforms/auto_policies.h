@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * auto_policies.h - the policies of AutoAugment: two operations each, with
+ * their probabilities and bins of 10.
+ *
+ * Numbers: Cubuk et al., AutoAugment (2019), as torchvision has them.
+ */
+#ifndef TSI_TRANSFORMS_AUTO_POLICIES_H
+#define TSI_TRANSFORMS_AUTO_POLICIES_H
+
+#include "transforms/policy.h"
+
+struct tsi_auto_step {
+	enum tsi_policy_op op;
+	double p;
+	unsigned bin; /* 0 where it has no magnitude */
+};
+
+#define TSI_AUTO_POLICIES 25
+
+static const struct tsi_auto_step tsi_auto_imagenet[TSI_AUTO_POLICIES][2] = {
+	{ { TSI_POLICY_POSTERIZE, 0.4, 8 }, { TSI_POLICY_ROTATE, 0.6, 9 } },
+	{ { TSI_POLICY_SOLARIZE, 0.6, 5 },
+	  { TSI_POLICY_AUTO_CONTRAST, 0.6, 0 } },
+	{ { TSI_POLICY_EQUALIZE, 0.8, 0 }, { TSI_POLICY_EQUALIZE, 0.6, 0 } },
+	{ { TSI_POLICY_POSTERIZE, 0.6, 7 }, { TSI_POLICY_POSTERIZE, 0.6, 6 } },
+	{ { TSI_POLICY_EQUALIZE, 0.4, 0 }, { TSI_POLICY_SOLARIZE, 0.2, 4 } },
+	{ { TSI_POLICY_EQUALIZE, 0.4, 0 }, { TSI_POLICY_ROTATE, 0.8, 8 } },
+	{ { TSI_POLICY_SOLARIZE, 0.6, 3 }, { TSI_POLICY_EQUALIZE, 0.6, 0 } },
+	{ { TSI_POLICY_POSTERIZE, 0.8, 5 }, { TSI_POLICY_EQUALIZE, 1.0, 0 } },
+	{ { TSI_POLICY_ROTATE, 0.2, 3 }, { TSI_POLICY_SOLARIZE, 0.6, 8 } },
+	{ { TSI_POLICY_EQUALIZE, 0.6, 0 }, { TSI_POLICY_POSTERIZE, 0.4, 6 } },
+	{ { TSI_POLICY_ROTATE, 0.8, 8 }, { TSI_POLICY_COLOR, 0.4, 0 } },
+	{ { TSI_POLICY_ROTATE, 0.4, 9 }, { TSI_POLICY_EQUALIZE, 0.6, 0 } },
+	{ { TSI_POLICY_EQUALIZE, 0.0, 0 }, { TSI_POLICY_EQUALIZE, 0.8, 0 } },
+	{ { TSI_POLICY_INVERT, 0.6, 0 }, { TSI_POLICY_EQUALIZE, 1.0, 0 } },
+	{ { TSI_POLICY_COLOR, 0.6, 4 }, { TSI_POLICY_CONTRAST, 1.0, 8 } },
+	{ { TSI_POLICY_ROTATE, 0.8, 8 }, { TSI_POLICY_COLOR, 1.0, 2 } },
+	{ { TSI_POLICY_COLOR, 0.8, 8 }, { TSI_POLICY_SOLARIZE, 0.8, 7 } },
+	{ { TSI_POLICY_SHARPNESS, 0.4, 7 }, { TSI_POLICY_INVERT, 0.6, 0 } },
+	{ { TSI_POLICY_SHEAR_X, 0.6, 5 }, { TSI_POLICY_EQUALIZE, 1.0, 0 } },
+	{ { TSI_POLICY_COLOR, 0.4, 0 }, { TSI_POLICY_EQUALIZE, 0.6, 0 } },
+	{ { TSI_POLICY_EQUALIZE, 0.4, 0 }, { TSI_POLICY_SOLARIZE, 0.2, 4 } },
+	{ { TSI_POLICY_SOLARIZE, 0.6, 5 },
+	  { TSI_POLICY_AUTO_CONTRAST, 0.6, 0 } },
+	{ { TSI_POLICY_INVERT, 0.6, 0 }, { TSI_POLICY_EQUALIZE, 1.0, 0 } },
+	{ { TSI_POLICY_COLOR, 0.6, 4 }, { TSI_POLICY_CONTRAST, 1.0, 8 } },
+	{ { TSI_POLICY_EQUALIZE, 0.8, 0 }, { TSI_POLICY_EQUALIZE, 0.6, 0 } },
+};
+
+static const struct tsi_auto_step tsi_auto_cifar10[TSI_AUTO_POLICIES][2] = {
+	{ { TSI_POLICY_INVERT, 0.1, 0 }, { TSI_POLICY_CONTRAST, 0.2, 6 } },
+	{ { TSI_POLICY_ROTATE, 0.7, 2 }, { TSI_POLICY_TRANSLATE_X, 0.3, 9 } },
+	{ { TSI_POLICY_SHARPNESS, 0.8, 1 }, { TSI_POLICY_SHARPNESS, 0.9, 3 } },
+	{ { TSI_POLICY_SHEAR_Y, 0.5, 8 }, { TSI_POLICY_TRANSLATE_Y, 0.7, 9 } },
+	{ { TSI_POLICY_AUTO_CONTRAST, 0.5, 0 },
+	  { TSI_POLICY_EQUALIZE, 0.9, 0 } },
+	{ { TSI_POLICY_SHEAR_Y, 0.2, 7 }, { TSI_POLICY_POSTERIZE, 0.3, 7 } },
+	{ { TSI_POLICY_COLOR, 0.4, 3 }, { TSI_POLICY_BRIGHTNESS, 0.6, 7 } },
+	{ { TSI_POLICY_SHARPNESS, 0.3, 9 }, { TSI_POLICY_BRIGHTNESS, 0.7, 9 } },
+	{ { TSI_POLICY_EQUALIZE, 0.6, 0 }, { TSI_POLICY_EQUALIZE, 0.5, 0 } },
+	{ { TSI_POLICY_CONTRAST, 0.6, 7 }, { TSI_POLICY_SHARPNESS, 0.6, 5 } },
+	{ { TSI_POLICY_COLOR, 0.7, 7 }, { TSI_POLICY_TRANSLATE_X, 0.5, 8 } },
+	{ { TSI_POLICY_EQUALIZE, 0.3, 0 },
+	  { TSI_POLICY_AUTO_CONTRAST, 0.4, 0 } },
+	{ { TSI_POLICY_TRANSLATE_Y, 0.4, 3 },
+	  { TSI_POLICY_SHARPNESS, 0.2, 6 } },
+	{ { TSI_POLICY_BRIGHTNESS, 0.9, 6 }, { TSI_POLICY_COLOR, 0.2, 8 } },
+	{ { TSI_POLICY_SOLARIZE, 0.5, 2 }, { TSI_POLICY_INVERT, 0.0, 0 } },
+	{ { TSI_POLICY_EQUALIZE, 0.2, 0 },
+	  { TSI_POLICY_AUTO_CONTRAST, 0.6, 0 } },
+	{ { TSI_POLICY_EQUALIZE, 0.2, 0 }, { TSI_POLICY_EQUALIZE, 0.6, 0 } },
+	{ { TSI_POLICY_COLOR, 0.9, 9 }, { TSI_POLICY_EQUALIZE, 0.6, 0 } },
+	{ { TSI_POLICY_AUTO_CONTRAST, 0.8, 0 },
+	  { TSI_POLICY_SOLARIZE, 0.2, 8 } },
+	{ { TSI_POLICY_BRIGHTNESS, 0.1, 3 }, { TSI_POLICY_COLOR, 0.7, 0 } },
+	{ { TSI_POLICY_SOLARIZE, 0.4, 5 },
+	  { TSI_POLICY_AUTO_CONTRAST, 0.9, 0 } },
+	{ { TSI_POLICY_TRANSLATE_Y, 0.9, 9 },
+	  { TSI_POLICY_TRANSLATE_Y, 0.7, 9 } },
+	{ { TSI_POLICY_AUTO_CONTRAST, 0.9, 0 },
+	  { TSI_POLICY_SOLARIZE, 0.8, 3 } },
+	{ { TSI_POLICY_EQUALIZE, 0.8, 0 }, { TSI_POLICY_INVERT, 0.1, 0 } },
+	{ { TSI_POLICY_TRANSLATE_Y, 0.7, 9 },
+	  { TSI_POLICY_AUTO_CONTRAST, 0.9, 0 } },
+};
+
+static const struct tsi_auto_step tsi_auto_svhn[TSI_AUTO_POLICIES][2] = {
+	{ { TSI_POLICY_SHEAR_X, 0.9, 4 }, { TSI_POLICY_INVERT, 0.2, 0 } },
+	{ { TSI_POLICY_SHEAR_Y, 0.9, 8 }, { TSI_POLICY_INVERT, 0.7, 0 } },
+	{ { TSI_POLICY_EQUALIZE, 0.6, 0 }, { TSI_POLICY_SOLARIZE, 0.6, 6 } },
+	{ { TSI_POLICY_INVERT, 0.9, 0 }, { TSI_POLICY_EQUALIZE, 0.6, 0 } },
+	{ { TSI_POLICY_EQUALIZE, 0.6, 0 }, { TSI_POLICY_ROTATE, 0.9, 3 } },
+	{ { TSI_POLICY_SHEAR_X, 0.9, 4 },
+	  { TSI_POLICY_AUTO_CONTRAST, 0.8, 0 } },
+	{ { TSI_POLICY_SHEAR_Y, 0.9, 8 }, { TSI_POLICY_INVERT, 0.4, 0 } },
+	{ { TSI_POLICY_SHEAR_Y, 0.9, 5 }, { TSI_POLICY_SOLARIZE, 0.2, 6 } },
+	{ { TSI_POLICY_INVERT, 0.9, 0 }, { TSI_POLICY_AUTO_CONTRAST, 0.8, 0 } },
+	{ { TSI_POLICY_EQUALIZE, 0.6, 0 }, { TSI_POLICY_ROTATE, 0.9, 3 } },
+	{ { TSI_POLICY_SHEAR_X, 0.9, 4 }, { TSI_POLICY_SOLARIZE, 0.3, 3 } },
+	{ { TSI_POLICY_SHEAR_Y, 0.8, 8 }, { TSI_POLICY_INVERT, 0.7, 0 } },
+	{ { TSI_POLICY_EQUALIZE, 0.9, 0 }, { TSI_POLICY_TRANSLATE_Y, 0.6, 6 } },
+	{ { TSI_POLICY_INVERT, 0.9, 0 }, { TSI_POLICY_EQUALIZE, 0.6, 0 } },
+	{ { TSI_POLICY_CONTRAST, 0.3, 3 }, { TSI_POLICY_ROTATE, 0.8, 4 } },
+	{ { TSI_POLICY_INVERT, 0.8, 0 }, { TSI_POLICY_TRANSLATE_Y, 0.0, 2 } },
+	{ { TSI_POLICY_SHEAR_Y, 0.7, 6 }, { TSI_POLICY_SOLARIZE, 0.4, 8 } },
+	{ { TSI_POLICY_INVERT, 0.6, 0 }, { TSI_POLICY_ROTATE, 0.8, 4 } },
+	{ { TSI_POLICY_SHEAR_Y, 0.3, 7 }, { TSI_POLICY_TRANSLATE_X, 0.9, 3 } },
+	{ { TSI_POLICY_SHEAR_X, 0.1, 6 }, { TSI_POLICY_INVERT, 0.6, 0 } },
+	{ { TSI_POLICY_SOLARIZE, 0.7, 2 }, { TSI_POLICY_TRANSLATE_Y, 0.6, 7 } },
+	{ { TSI_POLICY_SHEAR_Y, 0.8, 4 }, { TSI_POLICY_INVERT, 0.8, 0 } },
+	{ { TSI_POLICY_SHEAR_X, 0.7, 9 }, { TSI_POLICY_TRANSLATE_Y, 0.8, 3 } },
+	{ { TSI_POLICY_SHEAR_Y, 0.8, 5 },
+	  { TSI_POLICY_AUTO_CONTRAST, 0.7, 0 } },
+	{ { TSI_POLICY_SHEAR_X, 0.7, 2 }, { TSI_POLICY_INVERT, 0.1, 0 } },
+};
+
+#endif

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * erasing.c - RandomErasing.
+ *
+ * Formula: torchvision.transforms.RandomErasing.get_params.
+ */
+#include <math.h>
+
+#include "ops/fill.h"
+#include "transforms/op.h"
+#include "transforms/sizes.h"
+
+#define ATTEMPTS 10
+
+enum { P, SCALE, RATIO, VALUE };
+enum { DONE, TOP, LEFT, HEIGHT, WIDTH, DRAWS };
+
+static const struct tsi_arg args[] = {
+	[P] = TSI_ARG_P("0.5"),
+	[SCALE] = { .name = "scale",
+		    .kind = TSI_ARG_NUMBER,
+		    .value = "(0.02, 0.33)",
+		    .least = 2,
+		    .most = 2,
+		    .min = 0,
+		    .max = 1 },
+	[RATIO] = { .name = "ratio",
+		    .kind = TSI_ARG_NUMBER,
+		    .value = "(0.3, 3.3)",
+		    .least = 2,
+		    .most = 2,
+		    .min = 1e-3,
+		    .max = 1e3 },
+	[VALUE] = { .name = "value",
+		    .kind = TSI_ARG_NUMBER,
+		    .value = "0",
+		    .least = 1,
+		    .most = 3,
+		    .min = -1e3,
+		    .max = 1e3 },
+	{ 0 },
+};
+
+/* Behind ToTensor or Normalize: the bytes of which a view makes the value. */
+static void find_bytes(struct tsi_arg_value *value, const struct tsi_ends *ends)
+{
+	const bool all = value->n == 3;
+
+	for (unsigned k = 3; k-- > 0;) {
+		double v = value->v[all ? k : 0];
+
+		if (ends->normalize)
+			v = v * ends->std[k] + ends->mean[k];
+		v = rint(v * 255);
+		value->v[k] = v < 0 ? 0 : v > 255 ? 255 : v;
+	}
+	value->n = 3;
+}
+
+static bool check(struct tsi_op *op, const char **why)
+{
+	const struct tsi_arg_value *scale = &op->arg[SCALE];
+	const struct tsi_arg_value *ratio = &op->arg[RATIO];
+
+	if (scale->v[0] > scale->v[1])
+		*why = "scale is (least, most)";
+	else if (ratio->v[0] > ratio->v[1])
+		*why = "ratio is (least, most)";
+	else if (op->arg[VALUE].n == 2)
+		*why = "value has 1 or 3 numbers";
+	if (*why)
+		return false;
+	if (op->behind && op->behind->floats)
+		find_bytes(&op->arg[VALUE], op->behind);
+	return true;
+}
+
+static unsigned count(const struct tsi_op *op)
+{
+	(void)op;
+	return DRAWS;
+}
+
+static float log_of(double ratio)
+{
+	return (float)log((double)(float)ratio);
+}
+
+/* One attempt: a block of words.  False: it doesn't fit. */
+static bool try_box(const struct tsi_op *op, struct tsi_words *w,
+		    uint32_t width, uint32_t height, double *draws)
+{
+	const double *scale = op->arg[SCALE].v, *ratio = op->arg[RATIO].v;
+	double area, r, h, v;
+
+	tsi_words_skip(w);
+	area = (double)width * height *
+	       (double)tsi_words_uniform(w, (float)scale[0], (float)scale[1]);
+	r = (float)exp((double)tsi_words_uniform(w, log_of(ratio[0]),
+						 log_of(ratio[1])));
+	h = rint(sqrt(area * r));
+	v = rint(sqrt(area / r));
+	if (!(h < height && v < width))
+		return false;
+	draws[HEIGHT] = h;
+	draws[WIDTH] = v;
+	draws[TOP] = tsi_words_below(w, height - (uint32_t)h + 1);
+	draws[LEFT] = tsi_words_below(w, width - (uint32_t)v + 1);
+	return true;
+}
+
+static int draw(const struct tsi_op *op, struct tsi_words *w, uint32_t width,
+		uint32_t height, double *draws)
+{
+	bool done = tsi_words_chance(w, tsi_op_number(op, P));
+
+	for (unsigned i = 0; done && i < ATTEMPTS; i++)
+		if (try_box(op, w, width, height, draws)) {
+			draws[DONE] = 1;
+			break;
+		}
+	return 0;
+}
+
+static int apply(const struct tsi_op *op, const double *draws,
+		 struct tsi_canvas *c)
+{
+	const size_t row = tsi_canvas_row(c);
+	const struct tsi_arg_value *v = &op->arg[VALUE];
+	uint8_t value[3], *to;
+
+	/* Truncated, as by torch. */
+	for (unsigned k = 0; k < 3; k++)
+		value[k] = (uint8_t)(int)v->v[v->n == 3 ? k : 0];
+	to = c->pixels + (size_t)draws[TOP] * row +
+	     (size_t)draws[LEFT] * c->channels;
+	for (unsigned y = 0; draws[DONE] != 0 && y < (unsigned)draws[HEIGHT];
+	     y++, to += row)
+		tsi_fill(to, (size_t)draws[WIDTH], c->channels, value);
+	return 0;
+}
+
+const struct tsi_op_type tsi_op_random_erasing = {
+	.name = "RandomErasing",
+	.args = args,
+	.help = "a random box of one colour, with probability p; behind "
+		"Normalize value is the byte that comes nearest to it",
+	.check = check,
+	.count = count,
+	.draws = "1 if it is done; top, left, height, width of the box",
+	.draw = draw,
+	.apply = apply,
+	.floats = true,
+};

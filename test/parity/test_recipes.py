@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: MIT
+"""Samples of any recipe are, byte for byte, what torchvision makes of the file
+with the draws of the sample: tsock.replay() makes them again.
+"""
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+np = pytest.importorskip("numpy")
+pytest.importorskip("PIL")
+pytest.importorskip("torchvision")
+
+from PIL import Image  # noqa: E402
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "bindings" / "python"))
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from test_pixels import IMGLOAD, PILLOW, Recipe, photo  # noqa: E402
+from tsock.replay import replay  # noqa: E402
+
+SIZES = [(1, 1), (1, 37), (41, 1), (3, 5), (40, 30), (97, 333), (224, 224)]
+
+# Each begins with a picture of the file's own size, and ends with one size.
+END = " Resize((33, 47))"
+STEPS = [
+    "Resize(30)",
+    "Resize(30, max_size=50)",
+    "Resize(size=None, max_size=300)",
+    "RandomResizedCrop(32)",
+    "RandomResizedCrop((20, 50), scale=(0.3, 1), ratio=(0.5, 2))",
+    "CenterCrop((50, 20))",
+    "Pad(7)",
+    "Pad((1, 2, 3, 4), fill=(9, 99, 199))",
+    "Pad((3, 300), padding_mode=edge)",
+    "Pad(11, padding_mode=reflect)",
+    "Pad((1, 200), padding_mode=symmetric)",
+    "RandomCrop(32, padding=4, pad_if_needed=True)",
+    "RandomCrop((32, 70), pad_if_needed=True, fill=(1, 2, 3))",
+    "RandomCrop(40, padding=(3, 1), pad_if_needed=True, padding_mode=reflect)",
+    "RandomCrop(32, pad_if_needed=True, padding_mode=edge)",
+    "RandomHorizontalFlip()",
+    "RandomVerticalFlip()",
+    "RandomRotation(180)",
+    "RandomRotation((90, 90))",
+    "RandomRotation(30, interpolation=bilinear, fill=(255, 0, 9))",
+    "RandomRotation(30, interpolation=bicubic, center=(3, 4))",
+    "RandomRotation(90, expand=True, interpolation=bilinear)",
+    "RandomAffine(20, (0.2, 0.1), (0.5, 2), 15)",
+    "RandomAffine(0, shear=(-30, 30, -10, 10), interpolation=bilinear)",
+    "RandomAffine((5, 9), fill=7, interpolation=bicubic, center=(1, 2))",
+    "PILGaussianBlur(p=0.8)",
+    "PILGaussianBlur(1, (3, 40))",
+    "ColorJitter(0.4, 0.4, 0.4, 0.1)",
+    "ColorJitter(brightness=(0, 3), hue=0.5)",
+    "ColorJitter(contrast=(0.5, 0.5), saturation=(2, 9))",
+    "Grayscale(3)",
+    "RandomGrayscale(0.5)",
+    "RandomSolarize(128)",
+    "RandomSolarize(77.5, p=1)",
+    "RandomPosterize(2)",
+    "RandomPosterize(1, 1)",
+    "RandomInvert()",
+    "RandomAutocontrast(1)",
+    "RandomEqualize(1)",
+    "RandomAdjustSharpness(2, 1)",
+    "RandomAdjustSharpness(0.3, 1)",
+    "RandomErasing(0.9)",
+    "RandomErasing(1, value=(1, 300, -7))",
+    "RandAugment()",
+    "RandAugment(4, 25, interpolation=bilinear, fill=(1, 2, 3))",
+    "TrivialAugmentWide()",
+    "TrivialAugmentWide(interpolation=bicubic)",
+    "AutoAugment()",
+    "AutoAugment(cifar10, interpolation=bilinear)",
+    "AutoAugment(svhn, fill=128)",
+    "RandomApply([ColorJitter(0.4), RandomHorizontalFlip(1)], 0.5)",
+    "RandomChoice([Pad(3), CenterCrop(20), RandomInvert(1)])",
+    "RandomChoice([RandomEqualize(1), RandomPosterize(3, 1)], p=(1, 3))",
+    "RandomOrder([RandomRotation(45), RandomSolarize(99), Pad(2)])",
+]
+
+# What people train with.
+RECIPES = [
+    # torchvision's references: both, and the options of the newer one.
+    "RandomResizedCrop(224, antialias=True) RandomHorizontalFlip() "
+    "TrivialAugmentWide(interpolation=bilinear) RandomErasing(0.1)",
+    "RandomResizedCrop(176, interpolation=bilinear) RandomHorizontalFlip(0.5) "
+    "AutoAugment(imagenet, interpolation=bilinear)",
+    "RandomResizedCrop(96) RandomHorizontalFlip() RandAugment(2, 9, "
+    "interpolation=bilinear)",
+    "Resize(232, antialias=True) CenterCrop(224)",
+    # SimCLR, BYOL's second view.
+    "RandomResizedCrop(96) RandomHorizontalFlip() RandomApply([ColorJitter("
+    "0.8, 0.8, 0.8, 0.2)], p=0.8) RandomGrayscale(0.2) PILGaussianBlur(0.5)",
+    "RandomResizedCrop(96) RandomHorizontalFlip() RandomApply([ColorJitter("
+    "0.4, 0.4, 0.2, 0.1)], p=0.8) RandomGrayscale(0.2) PILGaussianBlur(0.1) "
+    "RandomSolarize(128, p=0.2)",
+    # CIFAR.
+    "RandomCrop(32, padding=4, pad_if_needed=True) RandomHorizontalFlip() "
+    "AutoAugment(cifar10)",
+]
+
+
+@pytest.fixture(scope="session")
+def files(tmp_path_factory):
+    folder, rng, paths = tmp_path_factory.mktemp("recipes"), np.random.default_rng(5), []
+    for k, (width, height) in enumerate(SIZES):
+        image = Image.fromarray(photo(rng, width, height, 3))
+        path = folder / f"{k}.png"
+        image.save(path)
+        paths.append(path)
+    return paths
+
+
+def full(text):
+    """The recipe's text with all arguments."""
+    program = Path(IMGLOAD).parents[1] / "bin" / "tsock-producer"
+    said = subprocess.run(
+        [program, "--describe", "--dataset", "imagefolder", "--root", "/none",
+         "--transform", text],
+        check=True, stdout=subprocess.PIPE, text=True).stdout
+    return re.search("^transform=(.*)$", said, re.M)[1]
+
+
+def must_agree(text, files, indices):
+    transform, differ = full(text), []
+    with Recipe(text) as loader:
+        for number, path in enumerate(files):
+            image = Image.open(path).convert("RGB")
+            for index in range(indices):
+                err, _, got = loader(path, 1, 100 * number + index)
+                assert not err, (text, image.size, got)
+                want = np.asarray(replay(image, loader.draws, transform))
+                if want.shape != got.shape or (want != got).any():
+                    differ.append((image.size, loader.draws))
+    assert not differ, (text, len(differ), differ[:3])
+
+
+@pytest.mark.skipif(PILLOW < 13, reason="the order of passes is Pillow 13's")
+@pytest.mark.parametrize("step", STEPS)
+def test_each_operation_is_torchvisions(files, step):
+    must_agree(step + END, files, 6)
+    # And on what isn't decoded any more, but a picture.
+    must_agree("RandomInvert(0) " + step + END, files, 2)
+
+
+@pytest.mark.skipif(PILLOW < 13, reason="the order of passes is Pillow 13's")
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_recipes_that_people_use_are_torchvisions(files, recipe):
+    must_agree(recipe, files, 20)
