@@ -8,6 +8,7 @@
 #include <string.h>
 
 #define WHOLE (1 << TSI_WEIGHT_BITS)
+#define INLINE static inline __attribute__((always_inline))
 
 /* ------------------------------------------------------------------------
  * Filters, in Pillow's order of evaluation
@@ -117,7 +118,7 @@ static uint32_t reach(const struct tsi_axis *a, const struct span *s,
 }
 
 /* Without the zeros at both ends; those behind the count-th are zeros. */
-static void trim(int32_t *weight, uint32_t *first, uint32_t *count)
+INLINE void trim(int32_t *weight, uint32_t *first, uint32_t *count)
 {
 	uint32_t n = *count, skip = 0;
 
@@ -137,26 +138,28 @@ static void trim(int32_t *weight, uint32_t *first, uint32_t *count)
  * The weights of output i, at most `pad` of them, to zeros.  Multiplication by
  * 2^22 is exact, so the rounding is Pillow's.
  */
-static void weigh(const struct tsi_axis *a, const struct span *s, uint32_t i,
-		  double *scratch, int32_t *weight, uint32_t *first,
-		  uint32_t *count)
+INLINE void weigh(const struct filter *f, const struct tsi_axis *a,
+		  const struct span *s, uint32_t i, double *scratch,
+		  int32_t *weight, uint32_t *first, uint32_t *count)
 {
-	const struct filter *f = &filters[a->filter];
 	double centre = centre_of(a, s, i), sum = 0.0;
-	uint32_t end = reach(a, s, i, first), n = end - *first;
+	uint32_t low, end = reach(a, s, i, &low), n = end - low;
 
 	for (uint32_t k = 0; k < n; k++) {
 		/* In Pillow's order of evaluation. */
-		double at = (double)(k + *first) - centre + 0.5;
+		double at = (double)(k + low) - centre + 0.5;
 
 		scratch[k] = f->at(at * s->steep);
 		sum += scratch[k];
 	}
+	sum = sum != 0.0 ? sum : 1.0;
 	for (uint32_t k = 0; k < n; k++) {
-		double w = sum != 0.0 ? scratch[k] / sum : scratch[k];
+		double w = scratch[k] / sum;
 
-		weight[k] = (int32_t)(w * WHOLE + (w < 0 ? -0.5 : 0.5));
+		weight[k] =
+			(int32_t)(w * WHOLE + (f->lobed && w < 0 ? -0.5 : 0.5));
 	}
+	*first = low;
 	*count = n;
 	if (!f->lobed)
 		trim(weight, first, count);
@@ -242,16 +245,26 @@ static void make_nearest(struct tsi_taps *t, const struct tsi_axis *a,
 		copy(t, a, k, at < a->in ? (uint32_t)at : a->in - 1);
 }
 
-static void make_filtered(struct tsi_taps *t, const struct tsi_axis *a,
-			  const struct span *s, double *scratch)
+INLINE void make_filtered(struct tsi_taps *t, const struct filter *f,
+			  const struct tsi_axis *a, const struct span *s,
+			  double *scratch)
 {
 	for (uint32_t k = 0; k < a->count; k++) {
 		uint32_t slot = slot_of(a, k);
 
-		weigh(a, s, a->first + k, scratch,
+		weigh(f, a, s, a->first + k, scratch,
 		      t->weight + (size_t)slot * t->pad, &t->first[slot],
 		      &t->count[slot]);
 	}
+}
+
+/* Bilinear taps are made most often, so code of their own is worth it. */
+static void make_bilinear(struct tsi_taps *t, const struct tsi_axis *a,
+			  const struct span *s, double *scratch)
+{
+	static const struct filter f = { triangle, 2, false };
+
+	make_filtered(t, &f, a, s, scratch);
 }
 
 int tsi_taps_make(struct tsi_taps *t, const struct tsi_axis *a)
@@ -268,8 +281,11 @@ int tsi_taps_make(struct tsi_taps *t, const struct tsi_axis *a)
 			copy(t, a, k, a->first + k);
 	else if (a->filter == TSI_FILTER_NEAREST)
 		make_nearest(t, a, s.scale);
+	else if (a->filter == TSI_FILTER_BILINEAR)
+		make_bilinear(t, a, &s, scratch);
 	else
-		make_filtered(t, a, &s, scratch);
+		make_filtered(t, &filters[a->filter], a, &s, scratch);
+	t->lobed = filters[a->filter].lobed;
 	tighten(t);
 	return 0;
 }

@@ -47,6 +47,7 @@ struct tsi_axis {
 struct tsi_taps {
 	uint32_t n;
 	uint32_t pad; /* a multiple of 4 */
+	bool lobed;   /* some weights may be below 0 */
 	uint32_t *first;
 	uint32_t *count;
 	uint32_t *origin;

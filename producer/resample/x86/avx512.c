@@ -301,16 +301,18 @@ static void pack_plane(struct tsi_taps *t)
 	}
 }
 
-/* 16 sums to bytes at dst. */
-INLINE void store_plane(uint8_t *dst, struct sums s)
+/* 16 sums, which may be below 0 if lobed, to bytes at dst. */
+INLINE void store_plane(uint8_t *dst, struct sums s, bool lobed)
 {
-	__m512i v = _mm512_max_epi32(whole(s), _mm512_setzero_si512());
+	__m512i v = whole(s);
 
+	if (lobed)
+		v = _mm512_max_epi32(v, _mm512_setzero_si512());
 	_mm_storeu_si128((__m128i *)(void *)dst, _mm512_cvtusepi32_epi8(v));
 }
 
 /* 16 outputs of some rows that need no more than four pixels each. */
-INLINE void plane_few(const uint8_t *packed, const uint8_t *src,
+INLINE void plane_few(const uint8_t *packed, bool lobed, const uint8_t *src,
 		      size_t src_stride, uint32_t rows, uint8_t *dst,
 		      size_t dst_stride)
 {
@@ -320,13 +322,13 @@ INLINE void plane_few(const uint8_t *packed, const uint8_t *src,
 	for (; rows; rows--, src += src_stride, dst += dst_stride) {
 		__m512i p = _mm512_permutexvar_epi8(order, LOAD(src));
 
-		store_plane(dst, add(zero(), p, a, b, c));
+		store_plane(dst, add(zero(), p, a, b, c), lobed);
 	}
 }
 
-INLINE void plane_many(const uint8_t *packed, uint32_t pad, const uint8_t *src,
-		       size_t src_stride, uint32_t rows, uint8_t *dst,
-		       size_t dst_stride)
+INLINE void plane_many(const uint8_t *packed, uint32_t pad, bool lobed,
+		       const uint8_t *src, size_t src_stride, uint32_t rows,
+		       uint8_t *dst, size_t dst_stride)
 {
 	const __m512i order = LOAD(packed);
 
@@ -340,13 +342,13 @@ INLINE void plane_many(const uint8_t *packed, uint32_t pad, const uint8_t *src,
 
 			s = add(s, p, LOAD(w), LOAD(w + 64), LOAD(w + 128));
 		}
-		store_plane(dst, s);
+		store_plane(dst, s, lobed);
 	}
 }
 
-AVX512 static void across_plane(const struct tsi_taps *t, const uint8_t *src,
-				size_t src_stride, uint32_t rows, uint8_t *dst,
-				size_t dst_stride)
+INLINE void across_planes(const struct tsi_taps *t, bool lobed,
+			  const uint8_t *src, size_t src_stride, uint32_t rows,
+			  uint8_t *dst, size_t dst_stride)
 {
 	const uint8_t *packed = t->packed;
 
@@ -354,12 +356,22 @@ AVX512 static void across_plane(const struct tsi_taps *t, const uint8_t *src,
 		const uint8_t *from = src + t->origin[i / 16];
 
 		if (t->pad == 4)
-			plane_few(packed, from, src_stride, rows, dst + i,
-				  dst_stride);
+			plane_few(packed, lobed, from, src_stride, rows,
+				  dst + i, dst_stride);
 		else
-			plane_many(packed, t->pad, from, src_stride, rows,
-				   dst + i, dst_stride);
+			plane_many(packed, t->pad, lobed, from, src_stride,
+				   rows, dst + i, dst_stride);
 	}
+}
+
+AVX512 static void across_plane(const struct tsi_taps *t, const uint8_t *src,
+				size_t src_stride, uint32_t rows, uint8_t *dst,
+				size_t dst_stride)
+{
+	if (t->lobed)
+		across_planes(t, true, src, src_stride, rows, dst, dst_stride);
+	else
+		across_planes(t, false, src, src_stride, rows, dst, dst_stride);
 }
 
 /*
