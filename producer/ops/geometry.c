@@ -199,15 +199,34 @@ static void copy_window(const struct tsi_geometry *g,
 			 to + y * step);
 }
 
-/* Pixels as a resampler takes them: four bytes each. */
-static void widen(const uint8_t *from, uint32_t n, unsigned channels,
+/* n pixels as a resampler takes them: four bytes each. */
+static void widen(const struct tsi_canvas *c, const uint8_t *from, size_t n,
 		  uint8_t *to)
 {
-	for (uint32_t i = 0; i < n; i++, from += channels, to += 4) {
-		to[0] = from[0];
-		to[1] = from[channels > 1 ? 1 : 0];
-		to[2] = from[channels > 1 ? 2 : 0];
-		to[3] = 0;
+	if (c->channels == 3) {
+		c->warp.widen(from, n, to);
+		return;
+	}
+	for (size_t i = 0; i < n; i++, to += 4)
+		to[0] = to[1] = to[2] = from[i];
+}
+
+/* What a resampler needs of the part, strip by strip. */
+static void push(const struct tsi_canvas *c, const struct tsi_rect *rect,
+		 size_t stride)
+{
+	const size_t row = tsi_canvas_row(c);
+	const uint8_t *from =
+		c->pixels + rect->top * row + (size_t)rect->left * c->channels;
+	struct tsi_strip strip = { .pixels = c->room.p, .stride = stride };
+
+	for (uint32_t y = 0; y < rect->height; y++, from += row) {
+		widen(c, from, rect->width, c->room.p + strip.rows * stride);
+		strip.rows++;
+		if (strip.rows == TSI_STRIP_ROWS || y + 1 == rect->height) {
+			tsi_resample_push(c->resample, &strip);
+			strip.rows = 0;
+		}
 	}
 }
 
@@ -215,33 +234,24 @@ static int resize_window(const struct tsi_geometry *g,
 			 const struct tsi_geometry_axes *a,
 			 struct tsi_canvas *c, uint8_t *to)
 {
-	const size_t step = (size_t)g->width * 3, row = tsi_canvas_row(c);
+	const size_t step = (size_t)g->width * 3;
+	size_t stride;
 	struct tsi_rect need;
-	struct tsi_strip strip = { 0 };
 	int err = tsi_resample_begin(
 		c->resample, &a->x, &a->y,
 		c->pillow12 ? TSI_PASSES_12 : TSI_PASSES_13, false,
 		to + a->to_y * step + (size_t)a->to_x * 3, step, &need);
 
-	strip.stride = (size_t)need.width * 4 + TSI_ROW_SLACK;
-	if (!err)
-		err = tsi_scratch_grow(&c->room, TSI_STRIP_ROWS * strip.stride,
-				       "rows of a picture");
 	if (err)
 		return err;
-	strip.pixels = c->room.p;
-	for (uint32_t y = 0; y < need.height; y += strip.rows) {
-		strip.rows = need.height - y < TSI_STRIP_ROWS ? need.height - y
-							      : TSI_STRIP_ROWS;
-		for (uint32_t k = 0; k < strip.rows; k++)
-			widen(c->pixels +
-				      (g->part.top + need.top + y + k) * row +
-				      (size_t)(g->part.left + need.left) *
-					      c->channels,
-			      need.width, c->channels,
-			      c->room.p + k * strip.stride);
-		tsi_resample_push(c->resample, &strip);
-	}
+	stride = (size_t)need.width * 4 + TSI_ROW_SLACK;
+	err = tsi_scratch_grow(&c->room, TSI_STRIP_ROWS * stride,
+			       "rows of a picture");
+	if (err)
+		return err;
+	need.left += g->part.left;
+	need.top += g->part.top;
+	push(c, &need, stride);
 	return 0;
 }
 

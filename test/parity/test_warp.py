@@ -34,6 +34,9 @@ NAMES = {0: InterpolationMode.NEAREST, 2: InterpolationMode.BILINEAR,
          3: InterpolationMode.BICUBIC}
 # As in enum tsi_warp_filter.
 OURS = {Image.NEAREST: 0, Image.BILINEAR: 1, Image.BICUBIC: 2}
+# As in enum tsi_filter.
+RESIZES = [Image.BILINEAR, Image.NEAREST, Image.BOX, Image.HAMMING,
+           Image.BICUBIC, Image.LANCZOS]
 
 
 class Dump:
@@ -374,13 +377,12 @@ def test_resized_pictures_are_those_of_pillow(ours):
         sizes = [(w, h), (1, 1), (224, 224), (w, 2 * h), (2 * w, h),
                  (max(1, w // 3), max(1, h // 7))]
         for size in sizes + [(rng.randrange(1, 300), rng.randrange(1, 300))]:
-            same(ours("resize_nearest", image, *size),
-                 image.resize(size, Image.NEAREST), f"{image} to {size}")
             left, top = rng.randrange(w), rng.randrange(h)
             part = rng.choice([(0, 0, w, h), (left, top, w - left, h - top)])
             cut = F.crop(image, part[1], part[0], part[3], part[2])
-            same(ours("resize", image, *size, *part),
-                 cut.resize(size, Image.BILINEAR), f"{image} to {size}")
+            for number, filt in enumerate(RESIZES):
+                same(ours("resize", image, number, *size, *part),
+                     cut.resize(size, filt), f"{image} to {size}, {filt}")
 
 
 def test_points_in_a_line_have_no_perspective():

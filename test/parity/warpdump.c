@@ -16,10 +16,11 @@
 #include "base/err.h"
 #include "ops/blur.h"
 #include "ops/flip.h"
+#include "ops/geometry.h"
 #include "ops/pad.h"
-#include "ops/resize.h"
 #include "ops/warp.h"
 #include "ops/warp_map.h"
+#include "resample/resample.h"
 
 #define NUMBERS 24
 
@@ -29,7 +30,6 @@ struct command {
 };
 
 static struct tsi_canvas canvas;
-static struct tsi_resample *resampler;
 static uint8_t fill[3];
 
 static const uint8_t *colour(const double *v)
@@ -177,24 +177,17 @@ static int pad(struct tsi_canvas *c, const double *v)
 	return tsi_pad(c, &b, (enum tsi_pad_mode)v[0], colour(v + 1));
 }
 
-/* WIDTH HEIGHT, of the part LEFT TOP WIDTH HEIGHT */
+/* FILTER WIDTH HEIGHT, of the part LEFT TOP WIDTH HEIGHT */
 static int resize(struct tsi_canvas *c, const double *v)
 {
-	struct tsi_rect part = { (uint32_t)v[2], (uint32_t)v[3], (uint32_t)v[4],
-				 (uint32_t)v[5] };
-	struct tsi_axis x = { .in = part.width,
-			      .out = (uint32_t)v[0],
-			      .count = (uint32_t)v[0] };
-	struct tsi_axis y = { .in = part.height,
-			      .out = (uint32_t)v[1],
-			      .count = (uint32_t)v[1] };
+	struct tsi_geometry g = tsi_geometry_of(c->width, c->height);
 
-	return tsi_resize(c, resampler, TSI_PASSES_13, &part, &x, &y);
-}
-
-static int resize_nearest(struct tsi_canvas *c, const double *v)
-{
-	return tsi_resize_nearest(c, (uint32_t)v[0], (uint32_t)v[1]);
+	if (!tsi_geometry_crop(&g, (int64_t)v[3], (int64_t)v[4], (uint32_t)v[5],
+			       (uint32_t)v[6], fill) ||
+	    !tsi_geometry_resize(&g, (uint32_t)v[1], (uint32_t)v[2],
+				 (enum tsi_filter)v[0]))
+		return tsi_err(TSOCK_EDATA, "no such part");
+	return tsi_geometry_apply(&g, c);
 }
 
 static const struct command commands[] = {
@@ -215,7 +208,6 @@ static const struct command commands[] = {
 	{ "blur_torchvision", blur_torchvision },
 	{ "pad", pad },
 	{ "resize", resize },
-	{ "resize_nearest", resize_nearest },
 };
 
 static const struct command *command_of(const char *name)
@@ -254,12 +246,12 @@ int main(int argc, char **argv)
 	if (argc < 2 || tsi_simd_choose(atoi(argv[1]), &level))
 		return 77;
 	tsi_canvas_init(&canvas, level);
-	err = tsi_resample_create(level, &resampler);
+	err = tsi_resample_create(level, &canvas.resample);
 	while (!err && fgets(line, sizeof(line), stdin))
 		err = run(line);
 	if (err)
 		fprintf(stderr, "warpdump: %s\n", tsock_errmsg());
-	tsi_resample_destroy(resampler);
+	tsi_resample_destroy(canvas.resample);
 	tsi_canvas_fini(&canvas);
 	return err;
 }

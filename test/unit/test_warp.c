@@ -17,10 +17,11 @@
 #include "base/hash.h"
 #include "ops/blur.h"
 #include "ops/flip.h"
+#include "ops/geometry.h"
 #include "ops/pad.h"
-#include "ops/resize.h"
 #include "ops/warp.h"
 #include "ops/warp_map.h"
+#include "resample/resample.h"
 #include "test/lib/image_gen.h"
 
 static const uint8_t fill[3] = { 200, 30, 128 };
@@ -155,18 +156,28 @@ static int flips_and_crops(struct tsi_canvas *c)
 	return 0;
 }
 
+static int resized(struct tsi_canvas *c, const struct tsi_rect *part,
+		   uint32_t width, uint32_t height, enum tsi_filter filter)
+{
+	struct tsi_geometry g = tsi_geometry_of(c->width, c->height);
+
+	assert_true(tsi_geometry_crop(&g, part->left, part->top, part->width,
+				      part->height, fill));
+	assert_true(tsi_geometry_resize(&g, width, height, filter));
+	return tsi_geometry_apply(&g, c);
+}
+
 static int resizes(struct tsi_canvas *c)
 {
-	const struct tsi_axis x = { .in = 50, .out = 33, .count = 33 };
-	const struct tsi_axis y = { .in = 40, .out = 80, .count = 80 };
-	const struct tsi_rect part = { 7, 1, 50, 40 };
-	struct tsi_resample *r;
-	int err = tsi_resample_create(TSI_SIMD_BEST, &r);
+	const struct tsi_rect part = { 7, 1, 50, 40 }, all = { 0, 0, 33, 80 };
+	int err = tsi_resample_create(TSI_SIMD_BEST, &c->resample);
 
 	if (!err)
-		err = tsi_resize(c, r, TSI_PASSES_13, &part, &x, &y);
-	tsi_resample_destroy(r);
-	return err ? err : tsi_resize_nearest(c, 71, 29);
+		err = resized(c, &part, 33, 80, TSI_FILTER_BILINEAR);
+	if (!err)
+		err = resized(c, &all, 71, 29, TSI_FILTER_NEAREST);
+	tsi_resample_destroy(c->resample);
+	return err;
 }
 
 struct known {
