@@ -116,6 +116,7 @@ struct plan {
 
 /*
  * How this decoder is to decode for the plan, which becomes that of the rest.
+ * A smaller image has means of pixels, and NEAREST wants pixels themselves.
  */
 static unsigned make_fast(const struct tsi_image *img,
 			  const struct tsi_decoder *d, struct plan *plan)
@@ -124,6 +125,8 @@ static unsigned make_fast(const struct tsi_image *img,
 
 	if (!img->opts.fast || !d->ops->shrinks)
 		return 0;
+	if (plan->geometry.filter == TSI_FILTER_NEAREST)
+		return 1;
 	n = shrink_of(&plan->axes);
 	if (n > 1) {
 		shrink_edge(&plan->axes.x, &plan->left, n);

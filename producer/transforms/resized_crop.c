@@ -193,8 +193,12 @@ static uint32_t least_bottom(const struct tsi_op *op, uint32_t width,
 			     uint32_t height)
 {
 	const struct tsi_crop_range range = range_of(op);
+	uint32_t n = tsi_crop_least_bottom(&range, width, height);
 
-	return tsi_crop_least_bottom(&range, width, height);
+	/* NEAREST takes the middle of the last of equal parts of a crop. */
+	if (tsi_op_number(op, FILTER) == TSI_FILTER_NEAREST)
+		return n - n / 2;
+	return n;
 }
 
 static void size(const struct tsi_op *op, struct tsi_op_size *s)

@@ -231,7 +231,7 @@ def test_real_photos_equal_pillow():
         must_agree(loader, "eval", paths)
 
 
-def pil_draft(path, box, size):
+def pil_draft(path, box, size, filt):
     """A sample of train from Pillow's draft mode; None if that isn't ours.
 
     Like ours it decodes 1/2, 1/4 or 1/8 of an image; but it interpolates
@@ -251,27 +251,42 @@ def pil_draft(path, box, size):
     part = [x / shrink - whole[i % 2]
             for i, x in enumerate((left, top, *end))]
     image = image.crop(whole).convert("RGB")
-    image = image.resize((size, size), Image.BILINEAR, box=part)
+    image = image.resize((size, size), filt, box=part)
     return image.transpose(Image.FLIP_LEFT_RIGHT) if flip else image
 
 
-@pytest.mark.parametrize("size", [40, 17])
-def test_fast_samples_equal_pillows_draft_mode(generated, size):
+@pytest.mark.parametrize("size, name", [
+    (40, "bilinear"), (17, "bilinear"), (40, "box"), (17, "hamming"),
+    (40, "bicubic"), (17, "lanczos")])
+def test_fast_samples_equal_pillows_draft_mode(generated, size, name):
     # Real photos too, where they are.
     paths = [p for p in generated if p.suffix == ".JPEG"]
     paths += sorted((DATA / "imagenet-sample").rglob("*.JPEG"))[:80]
     seen = 0
-    with Loader("train", size, 256, 7, "fast") as loader:
+    recipe = (f"RandomResizedCrop({size}, interpolation={name}) "
+              "RandomHorizontalFlip()")
+    with Recipe(recipe, 7, "fast") as loader:
         for index, path in enumerate(paths):
             err, box, got = loader(path, 1, index)
             assert not err, f"{path}: {got}"
-            want = pil_draft(path, box, size)
+            want = pil_draft(path, box, size, getattr(Image, name.upper()))
             if want is None:
                 continue
             differ = int((np.asarray(want) != got).any(axis=2).sum())
             assert differ == 0, f"{path} {box}: {differ} pixels differ"
             seen += 1
     assert seen > 20
+
+
+def test_fast_samples_without_a_filter_have_pixels_of_the_image(tmp_path):
+    path = tmp_path / "nearest.jpg"
+    image = Image.fromarray(photo(np.random.default_rng(8), 300, 200, 3))
+    image.save(path, subsampling=0, quality=90)
+    want = Image.open(path).resize((20, 30), Image.NEAREST)
+    with Recipe("Resize((30, 20), interpolation=nearest)", 7, "fast") as loader:
+        err, _, got = loader(path)
+    assert not err, got
+    assert np.array_equal(got, np.asarray(want))
 
 
 # What Pillow's newer libjpeg decodes and ours declines, by name.

@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,6 +17,7 @@
 #include "image/sniff.h"
 #include "base/err.h"
 #include "pixel/budget.h"
+#include "recipe/recipe.h"
 #include "test/lib/image_gen.h"
 #include "test/lib/plain_image.h"
 #include "test/lib/recipes.h"
@@ -211,6 +213,44 @@ static void cut_and_check(struct tsi_image *img, struct image_gen_bytes f,
 	free(f.data);
 }
 
+static void check_bottoms(struct tsi_image *img, uint64_t *state)
+{
+	uint32_t width = 1 + image_gen_random(state) % 99;
+	uint32_t height = 1 + image_gen_random(state) % 99;
+	uint32_t least = tsi_image_least_bottom(img, width, height);
+
+	for (uint64_t place = 0; place < 50; place++)
+		assert_true(tsi_image_bottom(img, width, height, 0, place) >=
+			    least);
+}
+
+/* NEAREST, to few pixels, needs far less than all rows of a crop. */
+static void no_sample_needs_fewer_rows_than_the_least(void **state)
+{
+	static const char *const filters[] = {
+		"nearest", "box", "bilinear", "hamming", "bicubic", "lanczos"
+	};
+	uint64_t random = 5;
+
+	(void)state;
+	for (size_t f = 0; f < sizeof(filters) / sizeof(filters[0]); f++)
+		for (int size = 1; size <= 61; size += 30) {
+			struct tsi_recipe *recipe;
+			struct tsi_image *img;
+			char text[80];
+
+			snprintf(text, sizeof(text),
+				 "RandomResizedCrop(%d, interpolation=%s)",
+				 size, filters[f]);
+			assert_int_equal(tsi_recipe_read(text, &recipe), 0);
+			img = open_image(recipe);
+			for (int i = 0; i < 40; i++)
+				check_bottoms(img, &random);
+			tsi_image_destroy(img);
+			tsi_recipe_free(recipe);
+		}
+}
+
 static void damage_is_bad_for_the_places_that_reach_it(void **state)
 {
 	static const int factor[][2] = { { 1, 1 }, { 2, 1 }, { 1, 2 },
@@ -323,6 +363,7 @@ int main(void)
 		cmocka_unit_test(
 			a_crop_larger_than_the_image_is_black_around_it),
 		cmocka_unit_test(a_bad_file_leaves_the_decoder_as_it_was),
+		cmocka_unit_test(no_sample_needs_fewer_rows_than_the_least),
 		cmocka_unit_test(damage_is_bad_for_the_places_that_reach_it),
 		cmocka_unit_test(large_images_claim_their_memory),
 	};
