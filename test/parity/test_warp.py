@@ -1,33 +1,18 @@
 # SPDX-License-Identifier: MIT
-"""Pictures that are moved, turned and blurred, as by Pillow and torchvision.
-
-TSOCK_WARPDUMP names the program that has our operations
-(build/test/warpdump).  Every level of vector instructions that this processor
-has is compared.
-"""
-import os
+"""Pictures that are moved, turned and blurred, as by Pillow and torchvision."""
 import random
-import subprocess
-from pathlib import Path
 
 import pytest
 
+from ops import SIZES, Dump, ours, pictures, same  # noqa: F401
+
 np = pytest.importorskip("numpy")
 torch = pytest.importorskip("torch")
-PIL = pytest.importorskip("PIL")
-pytest.importorskip("torchvision")
 
 from PIL import Image, ImageFilter  # noqa: E402
 from torchvision.transforms import InterpolationMode  # noqa: E402
 from torchvision.transforms import functional as F  # noqa: E402
 
-ROOT = Path(__file__).resolve().parents[2]
-WARPDUMP = os.environ.get("TSOCK_WARPDUMP") or str(
-    ROOT / "build" / "test" / "warpdump")
-if int(PIL.__version__.split(".")[0]) < 13:
-    pytest.skip("the bytes are those of Pillow 13", allow_module_level=True)
-
-SIZES = [(1, 1), (1, 7), (9, 1), (3, 5), (32, 32), (224, 224), (333, 97)]
 SMALL = SIZES[:5]
 FILTERS = [Image.NEAREST, Image.BILINEAR, Image.BICUBIC]
 NAMES = {0: InterpolationMode.NEAREST, 2: InterpolationMode.BILINEAR,
@@ -39,78 +24,10 @@ RESIZES = [Image.BILINEAR, Image.NEAREST, Image.BOX, Image.HAMMING,
            Image.BICUBIC, Image.LANCZOS]
 
 
-class Dump:
-    """Ours, as a process that answers picture by picture."""
-
-    def __init__(self, level):
-        self.process = subprocess.Popen(
-            [WARPDUMP, str(level)], stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE)
-
-    def close(self):
-        self.process.stdin.close()
-        self.process.stdout.close()
-        return self.process.wait()
-
-    def __call__(self, name, image, *numbers):
-        a = np.asarray(image)
-        channels = 1 if a.ndim == 2 else a.shape[2]
-        line = " ".join([name, *(repr(float(v)) for v in (
-            a.shape[1], a.shape[0], channels, *numbers))])
-        try:
-            self.process.stdin.write(line.encode() + b"\n" + a.tobytes())
-            self.process.stdin.flush()
-        except BrokenPipeError:
-            pass
-        head = self.process.stdout.readline()
-        assert head, f"warpdump died of {line}"
-        width, height, channels = map(int, head.split())
-        got = np.frombuffer(self.process.stdout.read(
-            width * height * channels), np.uint8)
-        shape = (height, width, 3) if channels == 3 else (height, width)
-        return got.reshape(shape)
-
-
-@pytest.fixture(scope="module", params=[0, 1, 2],
-                ids=["plain C", "level 1", "level 2"])
-def ours(request):
-    dump = Dump(request.param)
-    try:
-        dump("flip", Image.new("L", (1, 1)), 0, 0)
-    except AssertionError:
-        assert dump.close() == 77
-        pytest.skip("this processor lacks the level")
-    yield dump
-    assert dump.close() == 0
-
-
-def pictures(seed, sizes=SIZES):
-    """Noise, smooth colours and hard edges, in colour and in grey."""
-    rng = np.random.default_rng(seed)
-    for width, height in sizes:
-        y, x = np.mgrid[0:height, 0:width]
-        smooth = np.stack([x * 255 / width, y * 255 / height,
-                           127 + 127 * np.sin(x / 5 + y / 9)], 2)
-        noise = rng.integers(0, 256, (height, width, 3))
-        edges = rng.integers(0, 2, (height, width, 3)) * 255
-        for a in (smooth, noise, edges):
-            yield Image.fromarray(a.astype(np.uint8))
-        yield Image.fromarray(noise[:, :, 0].astype(np.uint8))
-
-
 def fill_of(rng, image):
     """Three numbers for us, and what Pillow wants for this picture."""
     fill = [rng.randrange(256) for _ in range(3)]
     return fill, tuple(fill) if image.mode == "RGB" else fill[0]
-
-
-def same(got, want, what=""):
-    want = np.asarray(want)
-    assert got.shape == want.shape, what
-    if not np.array_equal(got, want):
-        differing = np.flatnonzero(got != want)
-        pytest.fail(f"{what}: {len(differing)} of {want.size} bytes differ, "
-                    f"the first at {differing[0]}")
 
 
 def check_affine(ours, rng, image, m, size=None):

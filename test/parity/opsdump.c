@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * warpdump.c - for test_warp.py: operations that move pixels, on pictures that
+ * opsdump.c - for test_warp.py and test_colour.py: operations on pictures that
  * come from standard input.
  *
- * warpdump LEVEL
+ * opsdump LEVEL
  *
  * A command is a line, NAME WIDTH HEIGHT CHANNELS NUMBER..., and the picture's
  * bytes behind it.  The answer is a line, WIDTH HEIGHT CHANNELS, and the new
@@ -15,6 +15,7 @@
 
 #include "base/err.h"
 #include "ops/blur.h"
+#include "ops/colour.h"
 #include "ops/flip.h"
 #include "ops/geometry.h"
 #include "ops/pad.h"
@@ -190,6 +191,40 @@ static int resize(struct tsi_canvas *c, const double *v)
 	return tsi_geometry_apply(&g, c);
 }
 
+/* An operation on colours with one number, and one without. */
+#define FACTOR(name) \
+	static int name(struct tsi_canvas *c, const double *v) \
+	{ \
+		return tsi_colour_##name(c, v[0]); \
+	}
+
+#define COUNT(name, type) \
+	static int name(struct tsi_canvas *c, const double *v) \
+	{ \
+		return tsi_colour_##name(c, (type)v[0]); \
+	}
+
+#define PLAIN(name) \
+	static int name(struct tsi_canvas *c, const double *v) \
+	{ \
+		(void)v; \
+		return tsi_colour_##name(c); \
+	}
+
+FACTOR(brightness)
+FACTOR(contrast)
+FACTOR(saturation)
+FACTOR(sharpness)
+FACTOR(hue)
+FACTOR(solarize)
+COUNT(solarize_add, int)
+COUNT(posterize, unsigned)
+PLAIN(grayscale)
+PLAIN(to_gray)
+PLAIN(invert)
+PLAIN(autocontrast)
+PLAIN(equalize)
+
 static const struct command commands[] = {
 	{ "affine", affine },
 	{ "rotate", rotate },
@@ -208,6 +243,19 @@ static const struct command commands[] = {
 	{ "blur_torchvision", blur_torchvision },
 	{ "pad", pad },
 	{ "resize", resize },
+	{ "brightness", brightness },
+	{ "contrast", contrast },
+	{ "saturation", saturation },
+	{ "sharpness", sharpness },
+	{ "hue", hue },
+	{ "solarize", solarize },
+	{ "solarize_add", solarize_add },
+	{ "posterize", posterize },
+	{ "grayscale", grayscale },
+	{ "to_gray", to_gray },
+	{ "invert", invert },
+	{ "autocontrast", autocontrast },
+	{ "equalize", equalize },
 };
 
 static const struct command *command_of(const char *name)
@@ -250,7 +298,7 @@ int main(int argc, char **argv)
 	while (!err && fgets(line, sizeof(line), stdin))
 		err = run(line);
 	if (err)
-		fprintf(stderr, "warpdump: %s\n", tsock_errmsg());
+		fprintf(stderr, "opsdump: %s\n", tsock_errmsg());
 	tsi_resample_destroy(canvas.resample);
 	tsi_canvas_fini(&canvas);
 	return err;
