@@ -8,6 +8,7 @@ void tsi_canvas_init(struct tsi_canvas *c, enum tsi_simd level)
 {
 	*c = (struct tsi_canvas){ 0 };
 	tsi_warp_kernel_init(&c->warp, level);
+	tsi_colour_kernel_init(&c->colour, level);
 }
 
 static unsigned current(const struct tsi_canvas *c)

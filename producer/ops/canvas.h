@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "base/simd.h"
+#include "ops/colour_kernel.h"
 #include "ops/warp_kernel.h"
 #include "pixel/scratch.h"
 
@@ -36,6 +37,7 @@ struct tsi_canvas {
 	struct tsi_scratch buffer[2];
 	struct tsi_scratch room; /* an operation's own, while it works */
 	struct tsi_warp_kernel warp;
+	struct tsi_colour_kernel colour;
 	struct tsi_resample *resample; /* for operations that resize */
 	bool pillow12; /* they do in the order of Pillow 12's passes */
 };

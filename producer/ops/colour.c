@@ -8,9 +8,8 @@
  */
 #include "ops/colour.h"
 
+#include <math.h>
 #include <string.h>
-
-#include "ops/colour_parts.h"
 
 /* A table for each channel. */
 struct tables {
@@ -40,23 +39,18 @@ static int look_up(struct tsi_canvas *c, const struct tables *t)
 	return 0;
 }
 
-/* The same table for all channels. */
-static int look_up_all(struct tsi_canvas *c, struct tables *t)
-{
-	memcpy(t->of[1], t->of[0], 256);
-	memcpy(t->of[2], t->of[0], 256);
-	return look_up(c, t);
-}
+/* ------------------------------------------------------------------------
+ * By the value alone
+ */
 
-/* A blend of all pixels with one value. */
+/* Pixels whose luminances are at hand at a time. */
+#define SOME 1024
+
+/* Alpha 1 leaves everything as it is, without being told apart. */
 static int blend_with(struct tsi_canvas *c, int d, double factor)
 {
-	const struct tsi_colour_blend b = tsi_colour_blend_of(factor);
-	struct tables t;
-
-	for (int v = 0; v < 256; v++)
-		t.of[0][v] = tsi_colour_blend(&b, d, v);
-	return look_up_all(c, &t);
+	c->colour.constant(c->pixels, tsi_canvas_bytes(c), d, (float)factor);
+	return 0;
 }
 
 int tsi_colour_brightness(struct tsi_canvas *c, double factor)
@@ -64,15 +58,38 @@ int tsi_colour_brightness(struct tsi_canvas *c, double factor)
 	return blend_with(c, 0, factor);
 }
 
-int tsi_colour_contrast(struct tsi_canvas *c, double factor)
+static uint64_t sum_of(const uint8_t *p, size_t n)
 {
-	size_t n = (size_t)c->width * c->height;
-	const uint8_t *p = c->pixels;
 	uint64_t sum = 0;
 
-	for (size_t i = 0; i < n; i++, p += c->channels)
-		sum += c->channels == 3 ? tsi_colour_luminance(p) : p[0];
-	return blend_with(c, (int)((double)sum / (double)n + 0.5), factor);
+	for (size_t i = 0; i < n; i++)
+		sum += p[i];
+	return sum;
+}
+
+/* Of all luminances. */
+static uint64_t sum_of_grays(const struct tsi_canvas *c)
+{
+	size_t n = (size_t)c->width * c->height;
+	uint8_t gray[SOME];
+	uint64_t sum = 0;
+
+	if (c->channels == 1)
+		return sum_of(c->pixels, n);
+	for (size_t i = 0; i < n; i += SOME) {
+		size_t some = n - i < SOME ? n - i : SOME;
+
+		c->colour.gray(c->pixels + 3 * i, some, gray);
+		sum += sum_of(gray, some);
+	}
+	return sum;
+}
+
+int tsi_colour_contrast(struct tsi_canvas *c, double factor)
+{
+	double n = (double)c->width * c->height;
+
+	return blend_with(c, (int)((double)sum_of_grays(c) / n + 0.5), factor);
 }
 
 int tsi_colour_invert(struct tsi_canvas *c)
@@ -82,29 +99,26 @@ int tsi_colour_invert(struct tsi_canvas *c)
 
 int tsi_colour_solarize(struct tsi_canvas *c, double threshold)
 {
-	struct tables t;
+	double least = ceil(threshold);
 
-	for (int v = 0; v < 256; v++)
-		t.of[0][v] = (uint8_t)(v < threshold ? v : 255 - v);
-	return look_up_all(c, &t);
+	c->colour.solarize(c->pixels, tsi_canvas_bytes(c),
+			   least < 0     ? 0
+			   : least > 256 ? 256
+					 : (unsigned)least);
+	return 0;
 }
 
 int tsi_colour_solarize_add(struct tsi_canvas *c, int add)
 {
-	struct tables t;
-
-	for (int v = 0; v < 256; v++)
-		t.of[0][v] = clip(v < 128 ? v + add : v);
-	return look_up_all(c, &t);
+	c->colour.add(c->pixels, tsi_canvas_bytes(c), add);
+	return 0;
 }
 
 int tsi_colour_posterize(struct tsi_canvas *c, unsigned bits)
 {
-	struct tables t;
-
-	for (unsigned v = 0; v < 256; v++)
-		t.of[0][v] = (uint8_t)(v >> (8 - bits) << (8 - bits));
-	return look_up_all(c, &t);
+	c->colour.mask(c->pixels, tsi_canvas_bytes(c),
+		       (uint8_t)(0xff00u >> bits));
+	return 0;
 }
 
 /* ------------------------------------------------------------------------

@@ -44,6 +44,7 @@ struct kernels_group {
 		tsi_##name##_kernel_init(k, level); \
 	}
 
+extern const struct kernels_group kernels_colour;
 extern const struct kernels_group kernels_convert;
 extern const struct kernels_group kernels_entropy;
 extern const struct kernels_group kernels_expand;

@@ -20,8 +20,8 @@
 typedef void (*slot_fn)(void);
 
 static const struct kernels_group *const groups[] = {
-	&kernels_convert, &kernels_entropy,  &kernels_expand, &kernels_gather,
-	&kernels_jpeg,    &kernels_resample, &kernels_warp,
+	&kernels_colour, &kernels_convert, &kernels_entropy,  &kernels_expand,
+	&kernels_gather, &kernels_jpeg,    &kernels_resample, &kernels_warp,
 };
 
 /* Any group's struct: its slots. */
