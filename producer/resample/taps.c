@@ -105,6 +105,12 @@ static double centre_of(const struct tsi_axis *a, const struct span *s,
 	return a->from + (i + 0.5) * s->scale;
 }
 
+/* Where a source pixel is in the filter, in Pillow's order of evaluation. */
+INLINE double place_of(const struct span *s, uint32_t pixel, double centre)
+{
+	return ((double)pixel - centre + 0.5) * s->steep;
+}
+
 /* Source pixels of output i: [*first, return value). */
 static uint32_t reach(const struct tsi_axis *a, const struct span *s,
 		      uint32_t i, uint32_t *first)
@@ -146,10 +152,7 @@ INLINE void weigh(const struct filter *f, const struct tsi_axis *a,
 	uint32_t low, end = reach(a, s, i, &low), n = end - low;
 
 	for (uint32_t k = 0; k < n; k++) {
-		/* In Pillow's order of evaluation. */
-		double at = (double)(k + low) - centre + 0.5;
-
-		scratch[k] = f->at(at * s->steep);
+		scratch[k] = f->at(place_of(s, low + k, centre));
 		sum += scratch[k];
 	}
 	sum = sum != 0.0 ? sum : 1.0;
@@ -164,6 +167,92 @@ INLINE void weigh(const struct filter *f, const struct tsi_axis *a,
 	if (!f->lobed)
 		trim(weight, first, count);
 }
+
+/* ------------------------------------------------------------------------
+ * Lanczos
+ *
+ * Two sines for each weight cost more than all else.  The places of an output's
+ * weights are one step apart, so their sines follow from each other by turns;
+ * the last bits are others.  Where those decide how a weight is rounded, the
+ * output's weights are computed as Pillow does.
+ */
+
+#define STEPS 64      /* turned no further: errors add up to 3e-14 */
+#define CENTRAL 0.1   /* nearer to 0 a quotient of sines has a larger error */
+#define DOUBT 0x1p-16 /* more than 2^22 times the error of a weight */
+
+struct angle {
+	double sine;
+	double cosine;
+};
+
+static struct angle angle_of(double a)
+{
+	return (struct angle){ sin(a), cos(a) };
+}
+
+INLINE struct angle turn(struct angle a, struct angle by)
+{
+	return (struct angle){ a.sine * by.cosine + a.cosine * by.sine,
+			       a.cosine * by.cosine - a.sine * by.sine };
+}
+
+static struct angle thrice(struct angle a)
+{
+	return turn(turn(a, a), a);
+}
+
+/* Weights before they are divided by their sum, which is returned. */
+static double turn_lanczos(const struct span *s, double centre, uint32_t low,
+			   uint32_t n, struct angle step, double *out)
+{
+	const struct angle step3 = thrice(step);
+	struct angle a = angle_of(place_of(s, low, centre) * (M_PI / 3));
+	struct angle a3 = thrice(a);
+	double sum = 0.0;
+
+	for (uint32_t k = 0; k < n; k++) {
+		double x = place_of(s, low + k, centre);
+		double w = a.sine * a3.sine * (3 / (M_PI * M_PI)) / (x * x);
+
+		if (fabs(x) < CENTRAL || fabs(x) >= 3.0)
+			w = lanczos(x);
+		out[k] = w;
+		sum += w;
+		a = turn(a, step);
+		a3 = turn(a3, step3);
+	}
+	return sum;
+}
+
+/* As weigh(); false: the sines are too inexact to round one of the weights. */
+static bool weigh_by_turns(const struct tsi_axis *a, const struct span *s,
+			   uint32_t i, struct angle step, double *scratch,
+			   int32_t *weight, uint32_t *first, uint32_t *count)
+{
+	double centre = centre_of(a, s, i), by;
+	uint32_t low, end = reach(a, s, i, &low), n = end - low;
+
+	if (n > STEPS)
+		return false;
+	by = WHOLE / turn_lanczos(s, centre, low, n, step, scratch);
+	for (uint32_t k = 0; k < n; k++) {
+		double w = scratch[k] * by;
+		double r = w + (w < 0 ? -0.5 : 0.5);
+
+		weight[k] = (int32_t)r;
+		r = fabs(r - weight[k]);
+		if (r < DOUBT || r > 1 - DOUBT)
+			return false;
+	}
+	*first = low;
+	*count = n;
+	return true;
+}
+
+/* ------------------------------------------------------------------------
+ * All taps of an axis
+ */
 
 /* Room for the taps of an axis, laid out in one block. */
 static int reserve(const struct tsi_axis *a, const struct span *s,
@@ -267,6 +356,22 @@ static void make_bilinear(struct tsi_taps *t, const struct tsi_axis *a,
 	make_filtered(t, &f, a, s, scratch);
 }
 
+static void make_lanczos(struct tsi_taps *t, const struct tsi_axis *a,
+			 const struct span *s, double *scratch)
+{
+	const struct angle step = angle_of(s->steep * (M_PI / 3));
+
+	for (uint32_t k = 0; k < a->count; k++) {
+		uint32_t slot = slot_of(a, k), i = a->first + k;
+		int32_t *w = t->weight + (size_t)slot * t->pad;
+
+		if (!weigh_by_turns(a, s, i, step, scratch, w, &t->first[slot],
+				    &t->count[slot]))
+			weigh(&filters[TSI_FILTER_LANCZOS], a, s, i, scratch, w,
+			      &t->first[slot], &t->count[slot]);
+	}
+}
+
 int tsi_taps_make(struct tsi_taps *t, const struct tsi_axis *a)
 {
 	struct span s = span_of(a);
@@ -283,6 +388,8 @@ int tsi_taps_make(struct tsi_taps *t, const struct tsi_axis *a)
 		make_nearest(t, a, s.scale);
 	else if (a->filter == TSI_FILTER_BILINEAR)
 		make_bilinear(t, a, &s, scratch);
+	else if (a->filter == TSI_FILTER_LANCZOS)
+		make_lanczos(t, a, &s, scratch);
 	else
 		make_filtered(t, &filters[a->filter], a, &s, scratch);
 	t->lobed = filters[a->filter].lobed;

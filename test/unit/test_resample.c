@@ -275,6 +275,51 @@ static void weights_stay_within_their_bounds(void **state)
 	}
 }
 
+static double lanczos(double x)
+{
+	double p = x * M_PI, q = x / 3 * M_PI;
+
+	if (!(x >= -3 && x < 3))
+		return 0;
+	return x == 0 ? 1 : sin(p) / p * (sin(q) / q);
+}
+
+/* All of them by their definition, of which our code has a shorter way. */
+static void check_lanczos(uint32_t in, uint32_t out)
+{
+	struct tsi_axis a = resized_whole(in, out);
+	double scale = (double)in / out, wide = scale < 1 ? 1 : scale;
+	struct tsi_taps t = { 0 };
+
+	a.filter = TSI_FILTER_LANCZOS;
+	assert_int_equal(tsi_taps_make(&t, &a), 0);
+	for (uint32_t i = 0; i < out && in != out; i++) {
+		const int32_t *w = t.weight + (size_t)i * t.pad;
+		double sum = 0, centre = (i + 0.5) * scale;
+
+		for (uint32_t x = 0; x < in; x++)
+			sum += lanczos((x - centre + 0.5) * (1 / wide));
+		for (uint32_t k = 0; k < t.count[i]; k++) {
+			double x = t.first[i] + k - centre + 0.5;
+
+			assert_int_equal(w[k],
+					 lround(lanczos(x * (1 / wide)) / sum *
+						(1 << TSI_WEIGHT_BITS)));
+		}
+	}
+	tsi_taps_fini(&t);
+}
+
+static void weights_of_lanczos_are_those_of_its_formula(void **state)
+{
+	(void)state;
+	for (uint32_t in = 1; in <= 60; in++)
+		for (uint32_t out = 1; out <= 60; out += 1 + out / 9)
+			check_lanczos(in, out);
+	for (uint32_t in = 100; in < 4000; in += in / 3)
+		check_lanczos(in, 97);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -288,6 +333,7 @@ int main(void)
 			the_vertical_pass_is_first_where_pillow_13_has_it_so),
 		cmocka_unit_test(every_filter_gives_what_pillow_gives),
 		cmocka_unit_test(weights_stay_within_their_bounds),
+		cmocka_unit_test(weights_of_lanczos_are_those_of_its_formula),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
