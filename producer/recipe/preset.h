@@ -20,7 +20,21 @@
 	P("train", false, "RandomResizedCrop(SIZE) RandomHorizontalFlip()", \
 	  "random resized crop and flip (default)") \
 	P("eval", true, "Resize(RESIZE) CenterCrop(SIZE)", \
-	  "resize and centre crop (default of --split val)")
+	  "resize and centre crop (default of --split val)") \
+	P("torchvision-v2", false, \
+	  "RandomResizedCrop(SIZE) RandomHorizontalFlip() " \
+	  "TrivialAugmentWide() RandomErasing(p=0.1)", \
+	  "that of torchvision's newer weights (with --size 176 theirs)") \
+	P("timm", false, \
+	  "RandomResizedCropAndInterpolation(SIZE) RandomHorizontalFlip() " \
+	  "ColorJitter(0.4, 0.4, 0.4)", \
+	  "the default of timm's train.py") \
+	P("timm-rand", false, \
+	  "RandomResizedCropAndInterpolation(SIZE) RandomHorizontalFlip() " \
+	  "TimmRandAugment(m=9, mstd=0.5, inc=True)", \
+	  "timm's --aa rand-m9-mstd0.5-inc1, as in DeiT") \
+	P("cifar", false, "RandomCrop(32, padding=4) RandomHorizontalFlip()", \
+	  "crops of 32 x 32 pixels in a border of 4")
 
 /* Their numbers, of those that are known by name. */
 enum { TSI_PRESET_TRAIN, TSI_PRESET_EVAL };

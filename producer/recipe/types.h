@@ -11,6 +11,7 @@
 #define TSI_OP_TYPES(T) \
 	T(resize) \
 	T(random_resized_crop) \
+	T(timm_resized_crop) \
 	T(center_crop) \
 	T(random_crop) \
 	T(pad) \
@@ -34,6 +35,7 @@
 	T(rand_augment) \
 	T(trivial_augment) \
 	T(auto_augment) \
+	T(timm_rand_augment) \
 	T(random_apply) \
 	T(random_choice) \
 	T(random_order) \

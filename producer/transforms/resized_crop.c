@@ -109,20 +109,21 @@ uint32_t tsi_crop_least_bottom(const struct tsi_crop_range *range,
  * The operation
  */
 
+#define TSI_ARG_SCALE \
+	{ \
+		.name = "scale", .kind = TSI_ARG_NUMBER, .value = "(0.08, 1)", \
+		.least = 2, .min = 0, .max = 1 \
+	}
+#define TSI_ARG_RATIO \
+	{ \
+		.name = "ratio", .kind = TSI_ARG_NUMBER, \
+		.value = "(3/4, 4/3)", .least = 2, .min = 1e-3, .max = 1e3 \
+	}
+
 static const struct tsi_arg args[] = {
 	[SIZE] = TSI_ARG_SIZE,
-	[SCALE] = { .name = "scale",
-		    .kind = TSI_ARG_NUMBER,
-		    .value = "(0.08, 1)",
-		    .least = 2,
-		    .min = 0,
-		    .max = 1 },
-	[RATIO] = { .name = "ratio",
-		    .kind = TSI_ARG_NUMBER,
-		    .value = "(3/4, 4/3)",
-		    .least = 2,
-		    .min = 1e-3,
-		    .max = 1e3 },
+	[SCALE] = TSI_ARG_SCALE,
+	[RATIO] = TSI_ARG_RATIO,
 	[FILTER] = { .name = "interpolation",
 		     .kind = TSI_ARG_FILTER,
 		     .value = "bilinear" },
@@ -138,7 +139,7 @@ static struct tsi_crop_range range_of(const struct tsi_op *op)
 					{ r->v[0], r->v[1] } };
 }
 
-static bool check(struct tsi_op *op, const char **why)
+static bool check_ranges(struct tsi_op *op, const char **why)
 {
 	const struct tsi_crop_range range = range_of(op);
 
@@ -148,8 +149,14 @@ static bool check(struct tsi_op *op, const char **why)
 	else if (range.ratio[0] > range.ratio[1])
 		*why = "ratio is (least, most)";
 	else
-		return tsi_sizes_antialias(&op->arg[ANTIALIAS], why);
+		return true;
 	return false;
+}
+
+static bool check(struct tsi_op *op, const char **why)
+{
+	return check_ranges(op, why) &&
+	       tsi_sizes_antialias(&op->arg[ANTIALIAS], why);
 }
 
 static unsigned count(const struct tsi_op *op)
@@ -172,8 +179,8 @@ static int draw(const struct tsi_op *op, struct tsi_words *w, uint32_t width,
 	return 0;
 }
 
-static bool plan(const struct tsi_op *op, const double *draws,
-		 struct tsi_geometry *g)
+static bool plan_box(const struct tsi_op *op, const double *draws,
+		     enum tsi_filter filter, struct tsi_geometry *g)
 {
 	static const uint8_t black[3];
 	struct tsi_geometry to = *g;
@@ -182,11 +189,17 @@ static bool plan(const struct tsi_op *op, const double *draws,
 			       (uint32_t)draws[WIDTH], (uint32_t)draws[HEIGHT],
 			       black) ||
 	    !tsi_geometry_resize(&to, (uint32_t)op->arg[SIZE].v[1],
-				 (uint32_t)op->arg[SIZE].v[0],
-				 (enum tsi_filter)tsi_op_number(op, FILTER)))
+				 (uint32_t)op->arg[SIZE].v[0], filter))
 		return false;
 	*g = to;
 	return true;
+}
+
+static bool plan(const struct tsi_op *op, const double *draws,
+		 struct tsi_geometry *g)
+{
+	return plan_box(op, draws, (enum tsi_filter)tsi_op_number(op, FILTER),
+			g);
 }
 
 static uint32_t least_bottom(const struct tsi_op *op, uint32_t width,
@@ -216,6 +229,68 @@ const struct tsi_op_type tsi_op_random_resized_crop = {
 	.size = size,
 	.draw = draw,
 	.plan = plan,
+	.moves = true,
+	.least_bottom = least_bottom,
+};
+
+/* ------------------------------------------------------------------------
+ * timm's, whose interpolation may be drawn, too
+ */
+
+enum { TIMM_FILTER = 4 }; /* among the draws */
+
+static const struct tsi_arg timm_args[] = {
+	[SIZE] = TSI_ARG_SIZE,
+	[SCALE] = TSI_ARG_SCALE,
+	[RATIO] = TSI_ARG_RATIO,
+	[FILTER] = { .name = "interpolation",
+		     .kind = TSI_ARG_WORD,
+		     .value = "random",
+		     .words = "random|" TSI_FILTER_WORDS },
+	{ 0 },
+};
+
+static bool check_timm(struct tsi_op *op, const char **why)
+{
+	return check_ranges(op, why);
+}
+
+static unsigned count_timm(const struct tsi_op *op)
+{
+	(void)op;
+	return TIMM_FILTER + 1;
+}
+
+static int draw_timm(const struct tsi_op *op, struct tsi_words *w,
+		     uint32_t width, uint32_t height, double *draws)
+{
+	static const enum tsi_filter either[] = { TSI_FILTER_BILINEAR,
+						  TSI_FILTER_BICUBIC };
+	const unsigned filter = (unsigned)tsi_op_number(op, FILTER);
+	int err = draw(op, w, width, height, draws);
+
+	draws[TIMM_FILTER] =
+		filter ? filter - 1 : either[tsi_words_below(w, 2)];
+	return err;
+}
+
+static bool plan_timm(const struct tsi_op *op, const double *draws,
+		      struct tsi_geometry *g)
+{
+	return plan_box(op, draws, (enum tsi_filter)draws[TIMM_FILTER], g);
+}
+
+const struct tsi_op_type tsi_op_timm_resized_crop = {
+	.name = "RandomResizedCropAndInterpolation",
+	.args = timm_args,
+	.help = "timm's: as RandomResizedCrop; random is bilinear or bicubic",
+	.check = check_timm,
+	.count = count_timm,
+	.draws = "top, left, height, width of the box; the interpolation, of "
+		 "bilinear, nearest, box, hamming, bicubic and lanczos from 0",
+	.size = size,
+	.draw = draw_timm,
+	.plan = plan_timm,
 	.moves = true,
 	.least_bottom = least_bottom,
 };

@@ -27,6 +27,10 @@ SIZES = [(1, 1), (1, 37), (41, 1), (3, 5), (40, 30), (97, 333), (224, 224)]
 # Each begins with a picture of the file's own size, and ends with one size.
 END = " Resize((33, 47))"
 STEPS = [
+    *(f"Resize(25, interpolation={f})" for f in
+      ("nearest", "box", "bilinear", "hamming", "bicubic", "lanczos")),
+    "RandomResizedCrop(32, interpolation=bicubic)",
+    "RandomResizedCrop(32, interpolation=nearest)",
     "Resize(30)",
     "Resize(30, max_size=50)",
     "Resize(size=None, max_size=300)",
@@ -74,6 +78,11 @@ STEPS = [
     "RandAugment(4, 25, interpolation=bilinear, fill=(1, 2, 3))",
     "TrivialAugmentWide()",
     "TrivialAugmentWide(interpolation=bicubic)",
+    "RandomResizedCropAndInterpolation(30)",
+    "RandomResizedCropAndInterpolation((20, 40), interpolation=lanczos)",
+    "TimmRandAugment()",
+    "TimmRandAugment(m=9, mstd=0.5, inc=True)",
+    "TimmRandAugment(n=4, p=1, mstd=101, fill=7, interpolation=bicubic)",
     "AutoAugment()",
     "AutoAugment(cifar10, interpolation=bilinear)",
     "AutoAugment(svhn, fill=128)",
@@ -99,6 +108,13 @@ RECIPES = [
     "RandomResizedCrop(96) RandomHorizontalFlip() RandomApply([ColorJitter("
     "0.4, 0.4, 0.2, 0.1)], p=0.8) RandomGrayscale(0.2) PILGaussianBlur(0.1) "
     "RandomSolarize(128, p=0.2)",
+    # timm's default, DeiT and ResNet strikes back.
+    "RandomResizedCropAndInterpolation(224) RandomHorizontalFlip() "
+    "ColorJitter(0.4, 0.4, 0.4)",
+    "RandomResizedCropAndInterpolation(224) RandomHorizontalFlip() "
+    "TimmRandAugment(m=9, mstd=0.5, inc=True) RandomErasing(0.25)",
+    "RandomResizedCropAndInterpolation(160, interpolation=bicubic) "
+    "RandomHorizontalFlip() TimmRandAugment(m=7, mstd=0.5, inc=True)",
     # CIFAR.
     "RandomCrop(32, padding=4, pad_if_needed=True) RandomHorizontalFlip() "
     "AutoAugment(cifar10)",

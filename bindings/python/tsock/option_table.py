@@ -62,7 +62,11 @@ class ProducerOptions(TypedDict, total=False):
                   transforms: "RandomResizedCrop(224) RandomHorizontalFlip()";
                   @FILE: the text of a file; help lists what there is
     preset        train: random resized crop and flip (default); eval: resize
-                  and centre crop (default of --split val)
+                  and centre crop (default of --split val); torchvision-v2:
+                  that of torchvision's newer weights (with --size 176 theirs);
+                  timm: the default of timm's train.py; timm-rand: timm's --aa
+                  rand-m9-mstd0.5-inc1, as in DeiT; cifar: crops of 32 x 32
+                  pixels in a border of 4
     size          side of the finished image (224)
     resize        eval: the shorter side before the crop (256)
     pillow        whose pixels to give: Pillow 13 and later resize some crops
@@ -140,7 +144,7 @@ class ProducerOptions(TypedDict, total=False):
     on_error: Literal["substitute", "raise"]
     allow_bad: float
     transform: str
-    preset: Literal["train", "eval"]
+    preset: Literal["train", "eval", "torchvision-v2", "timm", "timm-rand", "cifar"]
     size: int
     resize: int
     pillow: int

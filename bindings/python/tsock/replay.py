@@ -307,6 +307,83 @@ def _auto_augment(image: Any, op: Operation, draws: Sequence[float]) -> Any:
     return image
 
 
+# In the order in which draws number them: RandomResizedCropAndInterpolation's.
+_FILTERS = ("bilinear", "nearest", "box", "hamming", "bicubic", "lanczos")
+
+# TimmRandAugment's operations, and its filters by Pillow's numbers.
+_TIMM = (
+    "AutoContrast",
+    "Equalize",
+    "Invert",
+    "Rotate",
+    "Posterize",
+    "Solarize",
+    "SolarizeAdd",
+    "Color",
+    "Contrast",
+    "Brightness",
+    "Sharpness",
+    "ShearX",
+    "ShearY",
+    "TranslateX",
+    "TranslateY",
+)
+_TIMM_FILTERS = (0, 2, 3)
+
+
+def _timm_crop(image: Any, op: Operation, draws: Sequence[float]) -> Any:
+    top, left, height, width = map(int, draws[:4])
+    mode = _mode(_FILTERS[int(draws[4])])
+    return _functional().resized_crop(
+        image, top, left, height, width, list(op["size"]), mode
+    )
+
+
+def _timm_one(
+    image: Any, name: str, by: float, resample: int, fill: tuple[int, ...]
+) -> Any:
+    ops = importlib.import_module("PIL.ImageOps")
+    if name in ("AutoContrast", "Equalize", "Invert"):
+        return getattr(ops, name.lower())(image)
+    if name == "Solarize":
+        return ops.solarize(image, by)
+    if name == "SolarizeAdd":
+        table = [min(255, i + int(by)) if i < 128 else i for i in range(256)]
+        return image.point(table * 3)
+    if name == "Posterize":
+        # Pillow 13 refuses 0 bits.
+        return image.point([i & (0xFF00 >> int(by)) & 255 for i in range(256)] * 3)
+    if name in ("Color", "Contrast", "Brightness", "Sharpness"):
+        enhance = importlib.import_module("PIL.ImageEnhance")
+        return getattr(enhance, name)(image).enhance(by)
+    if name == "Rotate":
+        return image.rotate(by, resample=resample, fillcolor=fill)
+    maps = {
+        "ShearX": (1, by, 0, 0, 1, 0),
+        "ShearY": (1, 0, 0, by, 1, 0),
+        "TranslateX": (1, 0, by * image.width, 0, 1, 0),
+        "TranslateY": (1, 0, 0, 0, 1, by * image.height),
+    }
+    affine = importlib.import_module("PIL.Image").AFFINE
+    return image.transform(
+        image.size, affine, maps[name], resample=resample, fillcolor=fill
+    )
+
+
+def _timm_rand(image: Any, op: Operation, draws: Sequence[float]) -> Any:
+    fill = op["fill"] if isinstance(op["fill"], tuple) else (op["fill"],) * 3
+    for k in range(0, len(draws), 3):
+        if draws[k] >= 0:
+            image = _timm_one(
+                image,
+                _TIMM[int(draws[k])],
+                draws[k + 1],
+                _TIMM_FILTERS[int(draws[k + 2])],
+                fill,
+            )
+    return image
+
+
 _Step = Callable[[Any, Operation, Sequence[float]], Any]
 
 
@@ -339,6 +416,8 @@ def _grayscale(image: Any, op: Operation, draws: Sequence[float]) -> Any:
 _STEPS: dict[str, _Step] = {
     "Resize": _resize,
     "RandomResizedCrop": _resized_crop,
+    "RandomResizedCropAndInterpolation": _timm_crop,
+    "TimmRandAugment": _timm_rand,
     "CenterCrop": _center_crop,
     "Pad": _pad,
     "RandomCrop": _random_crop,
@@ -371,6 +450,8 @@ _DRAWS: dict[str, Union[int, Callable[[Operation], int]]] = {
     "Pad": 0,
     "Grayscale": 0,
     "RandomResizedCrop": 4,
+    "RandomResizedCropAndInterpolation": 5,
+    "TimmRandAugment": lambda op: 3 * op["n"],
     "RandomCrop": 2,
     "RandomAffine": 6,
     "RandomPerspective": 9,
