@@ -119,20 +119,26 @@ static void put_ops(struct writer *w, const struct tsi_op *op)
 
 static void size_after(const struct tsi_op *op, struct tsi_op_size *size);
 
-/* Of operations of which any number may be done, in any order. */
+/*
+ * Of operations of which one is done, or any number in any order: then they
+ * must leave it as it was.
+ */
 static void size_after_children(const struct tsi_op *op,
 				struct tsi_op_size *size)
 {
 	const struct tsi_op_size before = *size;
+	struct tsi_op_size like = before;
 
 	for (const struct tsi_op *c = op->child; c; c = c->next) {
 		struct tsi_op_size after = before;
 
 		size_after(c, &after);
-		if (after.channels != before.channels)
+		if (c == op->child && op->type->one)
+			like = *size = after;
+		if (after.channels != like.channels)
 			size->channels = 0;
-		if (!after.known || after.width != before.width ||
-		    after.height != before.height)
+		if (!after.known || after.width != like.width ||
+		    after.height != like.height)
 			size->known = false;
 	}
 }

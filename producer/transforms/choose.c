@@ -107,6 +107,7 @@ const struct tsi_op_type tsi_op_random_choice = {
 	.help = "one of its operations, by the weights p or all alike",
 	.check = check_choice,
 	.chosen = one,
+	.one = true,
 	.count = tsi_sizes_one,
 	.draws = "which one, from 0",
 	.draw = draw_choice,

@@ -91,6 +91,8 @@ struct tsi_op_type {
 	 */
 	unsigned (*chosen)(const struct tsi_op *op, const double *draws,
 			   unsigned *order);
+	/* Always exactly one of them. */
+	bool one;
 	/*
 	 * A sentence for --transform help: what it does, and where its pixels
 	 * differ from the package's.

@@ -102,6 +102,9 @@ RECIPES = [
     "RandomResizedCrop(96) RandomHorizontalFlip() RandAugment(2, 9, "
     "interpolation=bilinear)",
     "Resize(232, antialias=True) CenterCrop(224)",
+    # timm's, which chooses a filter for each crop.
+    "RandomChoice([RandomResizedCrop(96), RandomResizedCrop(96, "
+    "interpolation=bicubic)]) RandomHorizontalFlip() ColorJitter(0.4, 0.4, 0.4)",
     # SimCLR, BYOL's second view.
     "RandomResizedCrop(96) RandomHorizontalFlip() RandomApply([ColorJitter("
     "0.8, 0.8, 0.8, 0.2)], p=0.8) RandomGrayscale(0.2) PILGaussianBlur(0.5)",

@@ -124,6 +124,25 @@ static void wrong_texts_are_marked(void **state)
 	refused("Resize(256)", "samples would differ in size", "");
 	refused("CenterCrop(8) RandomApply([CenterCrop(9)])",
 		"samples would differ in size", "");
+	refused("RandomChoice([CenterCrop(8), CenterCrop(9)])",
+		"samples would differ in size", "");
+	refused("RandomChoice([CenterCrop(8), RandomVerticalFlip()])",
+		"samples would differ in size", "");
+	refused("RandomOrder([CenterCrop(8)])", "samples would differ in size",
+		"");
+}
+
+static void choices_of_one_size_give_samples_of_it(void **state)
+{
+	const struct tsi_recipe *r;
+
+	(void)state;
+	r = recipes_of("RandomChoice([RandomResizedCrop((8, 9)), "
+		       "CenterCrop((8, 9))])");
+	assert_int_equal(r->width, 9);
+	r = recipes_of("CenterCrop(30) RandomChoice([CenterCrop(8), "
+		       "Resize((8, 8))])");
+	assert_int_equal(r->height, 8);
 }
 
 static void deep_and_long_texts_are_refused(void **state)
@@ -249,6 +268,7 @@ int main(void)
 		cmocka_unit_test(texts_get_all_their_arguments),
 		cmocka_unit_test(texts_are_what_print_shows),
 		cmocka_unit_test(wrong_texts_are_marked),
+		cmocka_unit_test(choices_of_one_size_give_samples_of_it),
 		cmocka_unit_test(deep_and_long_texts_are_refused),
 		cmocka_unit_test(every_type_is_whole),
 		cmocka_unit_test(planned_geometry_is_that_of_each_step),
