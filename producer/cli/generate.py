@@ -179,10 +179,11 @@ MODULE = '''\
 from __future__ import annotations
 
 import os
-from typing import Literal, TypedDict, Union
+from typing import Any, Literal, TypedDict, Union
 
 Path = Union[str, os.PathLike[str]]
 Size = Union[int, str]  # bytes, or "4G"
+Transform = Union[str, Any]  # a recipe's text, or torchvision's transforms
 
 
 class ProducerOptions(TypedDict, total=False):
@@ -198,7 +199,7 @@ class ProducerOptions(TypedDict, total=False):
 '''
 
 TYPES = {
-    "TEXT": "str",
+    "TEXT": "Transform",
     "PATH": "Path",
     "COUNT": "int",
     "AUTO": "int",

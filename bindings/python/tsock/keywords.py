@@ -47,28 +47,38 @@ SERVED = (
     "...), name)"
 )
 
+
+def _recipe(operation: str) -> str:
+    return (
+        "the recipe has it: transform='RandomResizedCrop(224) "
+        "RandomHorizontalFlip() %s'; tsock-producer --transform help lists "
+        "what there is" % operation
+    )
+
+
 # What people bring along for images, and what there is for it.
 OF_IMAGES = {
-    "transform": "preset='train' crops, resizes and flips at random, "
-    "preset='eval' resizes and crops the middle; for transforms of your own "
-    + SERVED,
+    "transforms": "transform= takes a recipe, such as transform="
+    "'RandomResizedCrop(224) RandomHorizontalFlip()', or torchvision's Compose",
     "target_transform": "work on the labels that next() returns, or " + SERVED,
     "mean": "normalize=(mean, std) takes both",
     "std": "normalize=(mean, std) takes both",
-    "scale": "preset='train' crops 0.08 to 1 of an image's area; for others "
-    + SERVED,
-    "ratio": "preset='train' crops with sides of 3/4 to 4/3; for others "
-    + SERVED,
-    "interpolation": "images are resized as by Pillow, bilinearly; for others "
-    + SERVED,
-    "grayscale": "images have three channels, red, green and blue; for others "
-    + SERVED,
-    "hflip": "preset='train' flips half of the images; for others " + SERVED,
-    "auto_augment": "presets have none; for others " + SERVED,
-    "color_jitter": "presets leave colours as they are; for others " + SERVED,
+    "scale": "the recipe has it: transform='RandomResizedCrop(224, "
+    "scale=(0.08, 1)) RandomHorizontalFlip()'",
+    "ratio": "the recipe has it: transform='RandomResizedCrop(224, "
+    "ratio=(3/4, 4/3)) RandomHorizontalFlip()'",
+    "interpolation": "the recipe has it: transform='RandomResizedCrop(224, "
+    "interpolation=bicubic) RandomHorizontalFlip()'",
+    "grayscale": _recipe("Grayscale(3)"),
+    "hflip": "the recipe has it: transform='RandomResizedCrop(224) "
+    "RandomHorizontalFlip(0.5)'",
+    "vflip": _recipe("RandomVerticalFlip(0.5)"),
+    "auto_augment": _recipe("RandAugment(2, 9)"),
+    "color_jitter": _recipe("ColorJitter(0.4, 0.4, 0.4)"),
     "mixup": "tsock.mix.MixUp works on a loader's batches",
     "cutmix": "tsock.mix.CutMix works on a loader's batches",
-    "reprob": "tsock.mix.RandomErasing works on a loader's batches",
+    "reprob": "tsock.mix.RandomErasing works on a loader's batches, and the "
+    "recipe has it: transform='RandomResizedCrop(224) RandomErasing(0.25)'",
     "crop_pct": "size= is the side of an image, resize= that of preset='eval' "
     "before the crop",
     "image_size": "size= is the side of the images",
@@ -81,8 +91,8 @@ OF_IMAGES = {
     "data_dir": "root= is the folder of the data set",
 }
 for _other, _word in (
-    ("transforms", "transform"),
-    ("augment", "transform"),
+    ("augment", "transforms"),
+    ("augmentation", "transforms"),
     ("antialias", "interpolation"),
     ("gray", "grayscale"),
     ("workers", ""),

@@ -61,12 +61,14 @@ class DataLoader(LikeTorch, HasProgress, Generic[_Batch]):
     batch_size  samples, 1 to the stream's maximum; the last of an epoch is
                 short, unless drop_last.  None is the size of the loader that
                 tsock.serve() serves
-    dtype       of images: "float32", "float16", "bfloat16", "uint8"
+    dtype       of images: "float32", "float16", "bfloat16", "uint8"; by default
+                what the end of transform= says, or else "float32"
     layout      of images: "chw" or "hwc"
     memory_format
                 of images, "channels_last": layout "chw" stored as torch's
                 channels_last
-    normalize   "imagenet" (floats' default), None for [0, 1], (mean, std)
+    normalize   "imagenet", None for [0, 1], (mean, std); by default what the end
+                of transform= says, or else, of floats, "imagenet"
     fields      what a batch holds: "image", "label", "index", "box", "draws"
                 (all that was drawn at random), with select= "weight", with
                 keys=True "key", which is a list of str;
@@ -137,9 +139,14 @@ class DataLoader(LikeTorch, HasProgress, Generic[_Batch]):
     It is detached from this process, ends exit_when_idle seconds (60) after
     the last loader, and has its log in NAME.log, beside the sockets.
 
-    transform is the text of the recipe by which tsock-producer makes samples, in
-    full; None if a program serves the stream.  With it and the field "draws"
-    tsock.replay() makes a sample again by torchvision.
+    transform= is what is done to each image: the text of a recipe, or what
+    torchvision and timm have for it (Compose, nn.Sequential, a list), which is
+    turned into such a text.  ToTensor, ToDtype and Normalize there are the
+    defaults of dtype and normalize, and are done for this job alone: others may
+    read the same stream in another dtype.  What tsock-producer doesn't have is a
+    ValueError.  The attribute transform is the recipe's text in full; None if a
+    program serves the stream.  With it and the field "draws" tsock.replay()
+    makes a sample again by torchvision.
 
     The constructor only connects.  An iterator joins when it is asked for its
     first batch, and holds others up no longer than it lives; each one that
@@ -178,7 +185,7 @@ class DataLoader(LikeTorch, HasProgress, Generic[_Batch]):
         name: Union[str, os.PathLike[str], None] = None,
         batch_size: Optional[int] = 1,
         *,
-        dtype: Any = "float32",
+        dtype: Any = arguments.DEFAULT,
         layout: str = "chw",
         memory_format: Any = None,
         normalize: Any = arguments.DEFAULT,

@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 import os
-from typing import Literal, TypedDict, Union
+from typing import Any, Literal, TypedDict, Union
 
 Path = Union[str, os.PathLike[str]]
 Size = Union[int, str]  # bytes, or "4G"
+Transform = Union[str, Any]  # a recipe's text, or torchvision's transforms
 
 
 class ProducerOptions(TypedDict, total=False):
@@ -143,7 +144,7 @@ class ProducerOptions(TypedDict, total=False):
     no_cache: bool
     on_error: Literal["substitute", "raise"]
     allow_bad: float
-    transform: str
+    transform: Transform
     preset: Literal["train", "eval", "torchvision-v2", "timm", "timm-rand", "cifar"]
     size: int
     resize: int

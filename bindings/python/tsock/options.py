@@ -20,9 +20,10 @@ from typing import (
     get_type_hints,
 )
 
-from .keywords import OF_IMAGES, SERVED, did_you_mean, one_of
+from .keywords import OF_IMAGES, did_you_mean, one_of
 from .keywords import what_is_meant
 from .option_table import ProducerOptions
+from .recipe import text_of
 
 TYPES = get_type_hints(ProducerOptions)
 IMAGE_FOLDERS = ("imagenet", "imagefolder")  # datasets that read trees alike
@@ -46,11 +47,17 @@ def _of_a_square(key: str, value: Sequence[Any]) -> str:
         return ""
     if len(set(value)) == 1 and hasattr(value[0], "__index__"):
         return ", such as %s=%d" % (key, value[0])
-    return "; images are square here: for others " + SERVED
+    return (
+        "; images of other shapes are made by a recipe, such as transform="
+        "'RandomResizedCrop(%r) RandomHorizontalFlip()'"
+        % (tuple(value) if len(value) == 2 else (288, 512),)
+    )
 
 
 def _text(key: str, value: Any) -> str:
     """The option's value as it is written on a command line."""
+    if key == "transform" and not isinstance(value, bytes):
+        return text_of(value)
     kinds, words = kinds_of(key), words_of(key)
     if isinstance(value, str) and value in words:
         return value

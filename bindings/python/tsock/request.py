@@ -6,13 +6,27 @@ from __future__ import annotations
 import os
 from typing import Any, Mapping, Optional, Union
 
-from . import _ffi, arguments, attach, gpu, ranks, tensors
+from . import _ffi, arguments, attach, gpu, ranks, recipe, tensors
 from .subset import Subset
 
 _USUAL = ("image", "label")  # fields, if nothing is said
 
 # Keywords that a loader has as attributes, as they were given.
 _TOLD = "layout join between as_dict rejoin_timeout memory_format".split()
+
+
+def _with_ends(given: Mapping[str, Any], ends: recipe.Ends) -> dict[str, Any]:
+    """The keywords with what the end of a recipe says, where nothing is."""
+    dtype, normalize = given["dtype"], given["normalize"]
+    if dtype is arguments.DEFAULT:
+        dtype = ends.dtype or "float32"
+    if (
+        normalize is arguments.DEFAULT
+        and ends.normalize is not None
+        and arguments.dtype_name(dtype) != "uint8"
+    ):
+        normalize = ends.normalize or None
+    return {**given, "dtype": dtype, "normalize": normalize}
 
 
 class Request:
@@ -30,6 +44,12 @@ class Request:
         producer: Mapping[str, Any],
     ) -> None:
         arguments.check_name(name, producer.get("dataset"))
+        transform = producer.get("transform")
+        if transform is not None:
+            # In words, since it may have to be pickled.
+            transform = recipe.text_of(transform)
+            producer = {**producer, "transform": transform}
+        given = _with_ends(given, recipe.ends_of(transform))
         self.want = attach.wanted(name, producer)
         self.name = self.want.name if self.want else os.fspath(name or "")
         arguments.stream_name(self.name)

@@ -1,0 +1,296 @@
+# SPDX-License-Identifier: MIT
+"""transform=: torchvision's objects as recipes, and what their ends say."""
+
+import re
+import subprocess
+
+import pytest
+
+import tsock
+from conftest import PRODUCER
+from tsock.recipe import Ends, ends_of, text_of
+
+np = pytest.importorskip("numpy")
+torch = pytest.importorskip("torch")
+pytest.importorskip("torchvision")
+
+from torchvision import transforms as v1  # noqa: E402
+from torchvision.transforms import v2  # noqa: E402
+
+MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+ANY = dict(framework="numpy", wait=60)
+
+
+def full(text):
+    """The recipe's text as the program reads it."""
+    done = subprocess.run(
+        [PRODUCER, "--describe", "--dataset", "imagefolder", "--root", "/none"]
+        + ["--transform", text],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert not done.returncode, (text, done.stderr)
+    return re.search("^transform=(.*)$", done.stdout, re.M)[1]
+
+
+# Written as in torchvision's own words: each of v1 and v2, and by hand.
+ALIKE = """
+Resize(256)
+Resize((30, 50), interpolation=BICUBIC)
+Resize(30, max_size=41)
+RandomResizedCrop(176, scale=(0.25, 1.0), ratio=(0.7, 1.5))
+RandomResizedCrop((288, 512), interpolation=LANCZOS)
+CenterCrop((32, 48))
+RandomCrop(32, padding=4)
+RandomCrop(32, padding=(1, 2), fill=(1, 2, 3), padding_mode="constant")
+RandomCrop((32, 40), pad_if_needed=True, padding_mode="reflect")
+RandomCrop(32, padding=(1, 2, 3, 4))
+Pad((1, 2, 3, 4), fill=7)
+Pad(2, padding_mode="symmetric")
+RandomHorizontalFlip(0.25)
+RandomVerticalFlip()
+RandomRotation(30)
+RandomRotation((-10, 45), expand=True, center=(3, 4), fill=9)
+RandomAffine(15)
+RandomAffine((1, 2), translate=(0.1, 0.2), scale=(0.9, 1.1), shear=10)
+RandomAffine(3, shear=(1, 2, 3, 4), interpolation=BILINEAR, center=(5, 6))
+RandomPerspective(0.3, p=0.7, fill=(1, 2, 3))
+GaussianBlur(23)
+GaussianBlur((5, 9), sigma=(0.3, 1.7))
+ColorJitter(0.4, 0.4, 0.4)
+ColorJitter(brightness=(0.2, 3.0), hue=0.1)
+Grayscale(3)
+RandomGrayscale(0.2)
+RandomSolarize(128, p=0.2)
+RandomPosterize(3)
+RandomInvert(0.1)
+RandomAutocontrast()
+RandomEqualize(0.9)
+RandomAdjustSharpness(1.7)
+RandAugment()
+RandAugment(3, 12, 21, interpolation=BILINEAR, fill=[1, 2, 3])
+TrivialAugmentWide()
+TrivialAugmentWide(interpolation=BICUBIC, fill=[4, 5, 6])
+AutoAugment()
+RandomApply([ColorJitter(0.8, 0.8, 0.8, 0.2)], p=0.8)
+RandomChoice([RandomInvert(1), RandomPosterize(2)])
+RandomChoice([RandomInvert(1), RandomPosterize(2)], p=[0.25, 0.75])
+RandomOrder([RandomInvert(1), RandomPosterize(2), Pad(3)])
+"""
+
+
+def made(text, package):
+    """That transform of torchvision's."""
+    modes = {mode.name: mode for mode in v1.InterpolationMode}
+    return eval(text, {**vars(package), **modes})
+
+
+@pytest.mark.parametrize("text", ALIKE.split("\n")[1:-1])
+def test_an_object_is_the_recipe_that_one_would_write(text):
+    for package in (v1, v2):
+        whole = text_of([made(text, package), package.CenterCrop(32)])
+        assert full(whole) == full(text + " CenterCrop(32)")
+
+
+@pytest.mark.parametrize("text", ALIKE.split("\n")[1:-1])
+def test_all_arguments_of_an_object_are_written(text):
+    # Otherwise one that torchvision has and the text leaves out would be
+    # tsock-producer's default.
+    name = text.partition("(")[0]
+    for package in (v1, v2):
+        written = text_of(made(text, package))
+        wanted = full(text + " CenterCrop(32)").split(" CenterCrop")[0]
+        if name not in ("RandomChoice", "RandomOrder", "RandomApply"):
+            assert re.findall(r"(\w+)=", written) == re.findall(
+                r"(\w+)=", wanted
+            )
+
+
+def test_numbers_are_not_rounded_as_v1s_print_does():
+    crop = v1.RandomResizedCrop(32, ratio=(2 / 3, 4 / 3))
+    assert "0.6667" in str(crop)
+    assert "ratio=(0.6666666666666666, 1.3333333333333333)" in text_of(crop)
+
+
+def test_lists_of_all_kinds_are_one_after_the_other():
+    steps = [v1.Resize(40), v2.CenterCrop(32)]
+    wanted = full("Resize(40) CenterCrop(32)")
+    for transform in (
+        steps,
+        v1.Compose(steps),
+        v2.Compose(steps),
+        torch.nn.Sequential(*steps),
+        v1.Compose([v1.Compose(steps[:1]), [v2.Identity(), steps[1]]]),
+    ):
+        assert full(text_of(transform)) == wanted
+    assert text_of("@FILE") == "@FILE"
+
+
+def test_a_list_among_choices_is_one_choice():
+    both = v2.Compose([v2.Pad(3), v2.RandomInvert(1)])
+    choice = v2.RandomChoice([both, v2.Identity()])
+    assert full(text_of([choice, v2.CenterCrop(32)])) == full(
+        "RandomChoice([RandomApply([Pad(3) RandomInvert(1)], 1), "
+        "RandomHorizontalFlip(0)]) CenterCrop(32)"
+    )
+
+
+def test_weights_bring_their_recipe():
+    models = pytest.importorskip("torchvision.models")
+    weights = models.ResNet50_Weights.IMAGENET1K_V2.transforms()
+    assert full(text_of(weights)) == full("Resize(232) CenterCrop(224)")
+    assert ends_of(text_of(weights)) == Ends("float32", (MEAN, STD))
+
+
+def test_timms_recipes_are_read():
+    data = pytest.importorskip("timm.data")
+    train = data.create_transform(
+        32, is_training=True, interpolation="random", color_jitter=0.3
+    )
+    assert full(text_of(train)) == full(
+        "RandomChoice([RandomResizedCrop(32), RandomResizedCrop(32, "
+        "interpolation=bicubic)]) RandomHorizontalFlip() "
+        "ColorJitter(0.3, 0.3, 0.3)"
+    )
+    assert ends_of(text_of(train)) == Ends("float32", (MEAN, STD))
+    tested = data.create_transform(224, interpolation="bicubic")
+    assert full(text_of(tested)) == full("Resize(256, bicubic) CenterCrop(224)")
+
+
+class Mine(torch.nn.Module):
+    pass
+
+
+def mine(image):
+    return image
+
+
+@pytest.mark.parametrize(
+    "transform, name",
+    [
+        (v1.Lambda(mine), "Lambda"),
+        (mine, "mine"),
+        (Mine(), "Mine of "),
+        (v2.RandomPhotometricDistort(), "RandomPhotometricDistort"),
+        (v1.RandomErasing(value="random"), "RandomErasing with value='random'"),
+        (v1.RandomApply([v1.Lambda(mine)]), "Lambda"),
+    ],
+)
+def test_what_is_not_native_is_named_with_the_way_out(transform, name):
+    with pytest.raises(ValueError) as e:
+        text_of([v1.CenterCrop(32), transform])
+    assert str(e.value).startswith("transform: " + name)
+    assert "isn't native; serve the loader from Python" in str(e.value)
+
+
+@pytest.mark.parametrize("transform", [3, [3], object(), {"a": v1.Pad(1)}])
+def test_what_is_no_transform_is_refused(transform):
+    with pytest.raises(TypeError, match="no transform; it is a recipe's text"):
+        text_of(transform)
+
+
+@pytest.mark.parametrize(
+    "text, ends",
+    [
+        ("CenterCrop(32)", Ends()),
+        ("CenterCrop(32) PILToTensor()", Ends()),
+        ("CenterCrop(32) ToImage() ToDtype(torch.uint8, scale=True)", Ends()),
+        ("CenterCrop(32) ToTensor", Ends("float32", ())),
+        ("CenterCrop(32) transforms.ToTensor()", Ends("float32", ())),
+        ("ToImage() ToDtype(torch.float16, True)", Ends("float16", ())),
+        ("ToDtype(scale=True)", Ends("float32", ())),
+        ("ToDtype(dtype='bfloat16')", Ends("bfloat16", ())),
+        ("ConvertImageDtype(half)", Ends("float16", ())),
+        (
+            "ToTensor() Normalize((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))",
+            Ends("float32", (MEAN, STD)),
+        ),
+        (
+            "ToTensor() Normalize(std=[0.229 0.224,0.225], mean=0.5)",
+            Ends("float32", ((0.5,) * 3, STD)),
+        ),
+        ("Normalize(mean=(1/2), std=.5)", Ends("float32", ((0.5,) * 3,) * 2)),
+        ("Normalize(", Ends()),
+        ("Normalize()", Ends()),
+        (None, Ends()),
+        ("@/nowhere/at/all", Ends()),
+    ],
+)
+def test_ends_say_dtype_and_normalization(text, ends):
+    assert ends_of(text) == ends
+
+
+def test_ends_of_a_file_count(tmp_path):
+    (tmp_path / "recipe").write_text("CenterCrop(32)\nToTensor()\n")
+    assert ends_of("@%s" % (tmp_path / "recipe")) == Ends("float32", ())
+
+
+def pixels(root, transform, **more):
+    """Batches of a loader with that recipe, and what its dtype is."""
+    with tsock.DataLoader(
+        "toy", 16, root=root, transform=transform, order="sequential",
+        no_cache=True, **ANY, **more
+    ) as loader:
+        return np.concatenate([x for x, _ in loader]), loader.normalize
+
+
+def test_a_compose_is_trained_with_as_torchvision_does(place, images):
+    image = pytest.importorskip("PIL.Image")
+    compose = v1.Compose(
+        [v1.Resize(40), v1.CenterCrop(32), v1.ToTensor()]
+        + [v1.Normalize(MEAN, STD)]
+    )
+    got, told = pixels(images, compose)
+    assert got.dtype == np.float32 and told == (MEAN, STD)
+    paths = sorted(images.glob("*/*.jpg"))
+    assert len(got) == len(paths)
+    for sample, path in zip(got, paths):
+        want = compose(image.open(path).convert("RGB")).numpy()
+        assert np.abs(sample - want).max() < 1e-6
+
+
+def test_who_says_nothing_gets_what_the_end_says(place, images):
+    steps = [v2.Resize(40), v2.CenterCrop(32)]
+    # Without an end, as with presets.
+    assert pixels(images, steps)[1] == "imagenet"
+    got, told = pixels(images, steps + [v2.ToTensor()])
+    assert told is None and got.min() >= 0 and 0.9 < got.max() <= 1
+    half = steps + [v2.ToImage(), v2.ToDtype(torch.float16, scale=True)]
+    assert pixels(images, half)[0].dtype == np.float16
+
+
+def test_what_is_said_counts_more_than_the_end(place, images):
+    steps = [v2.Resize(40), v2.CenterCrop(32), v2.ToTensor()]
+    steps += [v2.Normalize(MEAN, STD)]
+    got, told = pixels(images, steps, dtype="uint8")
+    assert got.dtype == np.uint8 and told is None
+    assert pixels(images, steps, normalize=None)[1] is None
+    got, told = pixels(images, steps, dtype="float16")
+    assert got.dtype == np.float16 and told == (MEAN, STD)
+
+
+def test_a_loader_with_a_compose_is_pickled_by_its_text(place, images):
+    pickle = pytest.importorskip("pickle")
+    steps = [v1.Lambda(mine)]
+    steps[0] = v1.CenterCrop(32)
+    with tsock.DataLoader(
+        "toy", 16, root=images, transform=steps, **ANY
+    ) as loader, pickle.loads(pickle.dumps(loader)) as other:
+        assert other.transform == loader.transform == "CenterCrop(size=(32, 32))"
+
+
+def test_a_producer_takes_a_compose_too(place, images):
+    transform = v2.Compose([v2.RandomResizedCrop(24), v2.ToImage()])
+    with tsock.Producer(name="toy", root=images, transform=transform):
+        with tsock.DataLoader("toy", 16, **ANY) as loader:
+            assert loader.transform.startswith("RandomResizedCrop(size=(24, 24)")
+            assert next(iter(loader))[0].shape == (16, 3, 24, 24)
+
+
+def test_a_program_s_own_refusal_names_the_place(place, images):
+    with pytest.raises((ValueError, tsock.Error), match="antialias=False"):
+        tsock.DataLoader(
+            "toy", root=images,
+            transform=v1.RandomResizedCrop(24, antialias=False), **ANY
+        )
