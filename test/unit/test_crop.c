@@ -260,6 +260,30 @@ static void an_edge_beyond_31_bits_is_bad_data(void **state)
 	assert_non_null(strstr(tsock_errmsg(), "1 x 1000000"));
 }
 
+static void a_random_crop_counts_from_the_border_on(void **state)
+{
+	const struct tsi_recipe *r = recipes_of("RandomCrop(8, padding=4)");
+	unsigned seen = 0;
+
+	(void)state;
+	for (uint64_t i = 0; i < 400; i++) {
+		struct tsi_op_sample s = { 3, 1, i, 8, 8, 0 };
+		struct tsi_geometry g;
+		struct tsi_box b;
+		double draws[2];
+
+		assert_int_equal(tsi_recipe_draw(r, &s, draws), 0);
+		assert_in_range(draws[0], 0, 8);
+		assert_in_range(draws[1], 0, 8);
+		seen |= 1u << (unsigned)draws[0] | 512u << (unsigned)draws[1];
+		assert_null(tsi_recipe_plan(r, 8, 8, draws, &g));
+		tsi_geometry_box(&g, &b);
+		assert_int_equal(b.top, (int)draws[0] - 4);
+		assert_int_equal(b.left, (int)draws[1] - 4);
+	}
+	assert_int_equal(seen, (1u << 18) - 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -271,6 +295,7 @@ int main(void)
 		cmocka_unit_test(
 			eval_truncates_the_edge_and_rounds_the_centre_to_even),
 		cmocka_unit_test(an_edge_beyond_31_bits_is_bad_data),
+		cmocka_unit_test(a_random_crop_counts_from_the_border_on),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
