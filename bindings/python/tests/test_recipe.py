@@ -143,19 +143,68 @@ def test_weights_bring_their_recipe():
     assert ends_of(text_of(weights)) == Ends("float32", (MEAN, STD))
 
 
-def test_timms_recipes_are_read():
+TIMM_CROP = "RandomResizedCropAndInterpolation(32, interpolation=random) "
+
+
+@pytest.mark.parametrize(
+    "keywords, text",
+    [
+        (dict(color_jitter=0.3), "ColorJitter(0.3, 0.3, 0.3)"),
+        (
+            dict(auto_augment="rand-m9-mstd0.5-inc1", re_prob=0.25),
+            "TimmRandAugment(m=9, mstd=0.5, inc=True) ToTensor() "
+            "Normalize(%r, %r) RandomErasing(0.25, (0.02, 1/3), "
+            "(0.3, 3.333333333333))" % (MEAN, STD),
+        ),
+        (
+            dict(auto_augment="rand-m7-n3-p0.7-mmax20-mstd101"),
+            "TimmRandAugment(m=7, n=3, p=0.7, mstd=101, mmax=20)",
+        ),
+        (
+            dict(grayscale_prob=0.2, gaussian_blur_prob=0.1, color_jitter=None),
+            "RandomGrayscale(0.2) RandomApply([GaussianBlur(23)], 0.1)",
+        ),
+    ],
+)
+def test_timms_recipes_are_read(keywords, text):
     data = pytest.importorskip("timm.data")
     train = data.create_transform(
-        32, is_training=True, interpolation="random", color_jitter=0.3
+        32, is_training=True, interpolation="random", **keywords
     )
     assert full(text_of(train)) == full(
-        "RandomChoice([RandomResizedCrop(32), RandomResizedCrop(32, "
-        "interpolation=bicubic)]) RandomHorizontalFlip() "
-        "ColorJitter(0.3, 0.3, 0.3)"
+        TIMM_CROP + "RandomHorizontalFlip() " + text
     )
     assert ends_of(text_of(train)) == Ends("float32", (MEAN, STD))
+
+
+def test_timms_other_recipes_are_read_or_named():
+    data = pytest.importorskip("timm.data")
     tested = data.create_transform(224, interpolation="bicubic")
     assert full(text_of(tested)) == full("Resize(256, bicubic) CenterCrop(224)")
+    prefetched = data.create_transform(
+        32, is_training=True, use_prefetcher=True, color_jitter=None, hflip=0,
+        interpolation="lanczos",
+    )
+    assert full(text_of(prefetched)) == full(
+        TIMM_CROP.replace("random", "lanczos")
+    )
+    assert ends_of(text_of(prefetched)) == Ends()
+    one = data.create_transform(
+        32, is_training=True, auto_augment="rand-m9", interpolation="bicubic"
+    )
+    assert "interpolation=bicubic, fill=(124, 116, 104)" in text_of(one)
+    for aa in ("rand-m9-t3a", "rand-m9-tweights", "original", "3a"):
+        with pytest.raises(ValueError, match="Augment.* isn't native"):
+            text_of(
+                data.create_transform(32, is_training=True, auto_augment=aa)
+            )
+    for mode in ("rand", "pixel"):
+        with pytest.raises(ValueError, match="RandomErasing with mode=%r" % mode):
+            text_of(
+                data.create_transform(
+                    32, is_training=True, re_prob=0.1, re_mode=mode
+                )
+            )
 
 
 class Mine(torch.nn.Module):

@@ -9,6 +9,7 @@ here: what somebody passes has come from there already.
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import struct
@@ -17,11 +18,12 @@ from typing import Any, Callable, NamedTuple, Optional
 
 _SERVE = "serve the loader from Python (tsock.serve), or leave it out"
 
-# Attributes of the classes of torchvision, of both its versions, which are the
-# arguments of tsock-producer's operations of that name.
+# The arguments of tsock-producer's operations, which are attributes of the
+# classes of that name of torchvision, of both its versions.
 _CLASSES = {
     "Resize": "size interpolation max_size antialias",
     "RandomResizedCrop": "size scale ratio interpolation antialias",
+    "RandomResizedCropAndInterpolation": "size scale ratio interpolation",
     "CenterCrop": "size",
     "RandomCrop": "size padding pad_if_needed fill padding_mode",
     "Pad": "padding fill padding_mode",
@@ -44,6 +46,7 @@ _CLASSES = {
     "RandAugment": "num_ops magnitude num_magnitude_bins interpolation fill",
     "TrivialAugmentWide": "num_magnitude_bins interpolation fill",
     "AutoAugment": "policy interpolation fill",
+    "TimmRandAugment": "m n p mstd mmax inc interpolation fill",
     "ToTensor": "",
     "PILToTensor": "",
     "ToImage": "",
@@ -252,18 +255,72 @@ def _weights(transform: Any) -> str:
     )
 
 
+# ---------------------------------------------------------------------------
+# timm's
+
+
 def _timm_crop(transform: Any) -> str:
-    """RandomResizedCropAndInterpolation: it may choose a filter for each."""
-    filters = transform.interpolation
-    if not isinstance(filters, (list, tuple)):
-        filters = (filters,)
-    crops = [
-        _call("RandomResizedCrop", transform, interpolation=one, antialias=True)
-        for one in filters
-    ]
-    if len(crops) == 1:
-        return crops[0]
-    return "RandomChoice([%s])" % ", ".join(crops)
+    """RandomResizedCropAndInterpolation, whose two filters are "random"."""
+    several = isinstance(transform.interpolation, (list, tuple))
+    return _call(
+        "RandomResizedCropAndInterpolation",
+        transform,
+        interpolation="random" if several else transform.interpolation,
+    )
+
+
+def _timm_erasing(transform: Any) -> str:
+    if transform.mode not in ("", "const") or transform.max_count != 1:
+        raise _not_native(
+            "timm's RandomErasing with mode=%r and max_count=%d"
+            % (transform.mode, transform.max_count)
+        )
+    return _call(
+        "RandomErasing",
+        transform,
+        p=transform.probability,
+        scale=(transform.min_area, transform.max_area),
+        ratio=[round(math.exp(v), 12) for v in transform.log_aspect_ratio],
+        value=0,
+    )
+
+
+# What its RandAugment chooses among, in order; those marked by "+" are called
+# so, or with Increasing behind for inc1.
+_TIMM_SPACE = (
+    "AutoContrast Equalize Invert Rotate Posterize+ Solarize+ SolarizeAdd "
+    "Color+ Contrast+ Brightness+ Sharpness+ ShearX ShearY TranslateXRel "
+    "TranslateYRel"
+)
+
+
+def _timm_rand(transform: Any) -> str:
+    ops = transform.ops
+    names = " ".join(op.name for op in ops)
+    inc = names == _TIMM_SPACE.replace("+", "Increasing")
+    if (
+        transform.choice_weights is not None
+        or not (inc or names == _TIMM_SPACE.replace("+", ""))
+        or any("translate_pct" in op.hparams for op in ops)
+    ):
+        raise _not_native("timm's RandAugment with other operations or weights")
+    first = ops[0]
+    resample = first.kwargs["resample"]
+    if not isinstance(resample, (list, tuple)):
+        resample = resample.name.lower()
+    return _call(
+        "TimmRandAugment",
+        transform,
+        m=first.magnitude,
+        n=transform.num_layers,
+        p=first.prob,
+        # inf is for uniform ones, which the text has large numbers for.
+        mstd=min(first.magnitude_std, 101),
+        mmax=first.magnitude_max or 10,
+        inc=inc,
+        interpolation=resample if isinstance(resample, str) else "random",
+        fill=first.kwargs["fillcolor"],
+    )
 
 
 _SPECIAL: dict[str, dict[str, Callable[[Any], str]]] = {
@@ -278,6 +335,8 @@ _SPECIAL: dict[str, dict[str, Callable[[Any], str]]] = {
     "torch.nn": {},
     "timm.data": {
         "RandomResizedCropAndInterpolation": _timm_crop,
+        "RandomErasing": _timm_erasing,
+        "RandAugment": _timm_rand,
         "MaybeToTensor": lambda _: "ToTensor()",
         "ToTensor": lambda _: "PILToTensor()",
         "MaybePILToTensor": lambda _: "PILToTensor()",
