@@ -600,11 +600,6 @@ $(PRELOAD:%.c=$(B)/%.so): $(B)/%.so: %.c $(B)/obj/flags
 	$(Q)$(CC) $(OURS) $(CFLAGS) -fvisibility=default -shared -o $@ $< \
 		$(LDFLAGS)
 
-# The compiler makes the vector code of these, which gcc does from -O3 on; it
-# computes both sides of a choice where exceptions of floats don't count.
-$(B)/obj/producer/ops/x86/colour_%.o $(B)/obj/producer/ops/arm/colour_%.o: \
-	OURS += $(if $(SAN),,-O3) -fno-trapping-math
-
 # What helpers and fuzzers take of test/lib: files that know no cmocka.
 MADE_OBJ := $(call obj,$(patsubst %,test/lib/%.c, \
 	image_gen made_image recipes tar_gen))

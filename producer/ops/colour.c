@@ -8,8 +8,9 @@
  */
 #include "ops/colour.h"
 
-#include <math.h>
 #include <string.h>
+
+#include "ops/colour_parts.h"
 
 /* A table for each channel. */
 struct tables {
@@ -23,34 +24,25 @@ static uint8_t clip(int v)
 
 static int look_up(struct tsi_canvas *c, const struct tables *t)
 {
-	size_t n = (size_t)c->width * c->height;
-	uint8_t *p = c->pixels;
-
-	if (c->channels == 1) {
-		for (size_t i = 0; i < n; i++)
-			p[i] = t->of[0][p[i]];
-		return 0;
-	}
-	for (size_t i = 0; i < n; i++, p += 3) {
-		p[0] = t->of[0][p[0]];
-		p[1] = t->of[1][p[1]];
-		p[2] = t->of[2][p[2]];
-	}
+	c->colour.look_up3(t->of, c->pixels, (size_t)c->width * c->height);
 	return 0;
 }
 
-/* ------------------------------------------------------------------------
- * By the value alone
- */
+/* The first table for all channels. */
+static int look_up_all(struct tsi_canvas *c, const struct tables *t)
+{
+	c->colour.look_up(t->of[0], c->pixels, tsi_canvas_bytes(c));
+	return 0;
+}
 
-/* Pixels whose luminances are at hand at a time. */
-#define SOME 1024
-
-/* Alpha 1 leaves everything as it is, without being told apart. */
+/* A blend of all pixels with one value. */
 static int blend_with(struct tsi_canvas *c, int d, double factor)
 {
-	c->colour.constant(c->pixels, tsi_canvas_bytes(c), d, (float)factor);
-	return 0;
+	struct tables t;
+
+	for (int v = 0; v < 256; v++)
+		t.of[0][v] = tsi_colour_blend((float)factor, d, v);
+	return look_up_all(c, &t);
 }
 
 int tsi_colour_brightness(struct tsi_canvas *c, double factor)
@@ -58,38 +50,32 @@ int tsi_colour_brightness(struct tsi_canvas *c, double factor)
 	return blend_with(c, 0, factor);
 }
 
-static uint64_t sum_of(const uint8_t *p, size_t n)
+static uint64_t sum_of_luminances(const struct tsi_canvas *c)
 {
-	uint64_t sum = 0;
-
-	for (size_t i = 0; i < n; i++)
-		sum += p[i];
-	return sum;
-}
-
-/* Of all luminances. */
-static uint64_t sum_of_grays(const struct tsi_canvas *c)
-{
-	size_t n = (size_t)c->width * c->height;
-	uint8_t gray[SOME];
+	size_t left = (size_t)c->width * c->height;
+	uint8_t some[4096 + TSI_CANVAS_SLACK];
+	const uint8_t *p = c->pixels;
 	uint64_t sum = 0;
 
 	if (c->channels == 1)
-		return sum_of(c->pixels, n);
-	for (size_t i = 0; i < n; i += SOME) {
-		size_t some = n - i < SOME ? n - i : SOME;
+		return c->colour.sum(p, left);
+	while (left) {
+		size_t n = left < 4096 ? left : 4096;
 
-		c->colour.gray(c->pixels + 3 * i, some, gray);
-		sum += sum_of(gray, some);
+		c->colour.luminance(p, some, n);
+		sum += c->colour.sum(some, n);
+		left -= n;
+		p += 3 * n;
 	}
 	return sum;
 }
 
 int tsi_colour_contrast(struct tsi_canvas *c, double factor)
 {
-	double n = (double)c->width * c->height;
+	double mean = (double)sum_of_luminances(c) /
+		      (double)((size_t)c->width * c->height);
 
-	return blend_with(c, (int)((double)sum_of_grays(c) / n + 0.5), factor);
+	return blend_with(c, (int)(mean + 0.5), factor);
 }
 
 int tsi_colour_invert(struct tsi_canvas *c)
@@ -99,31 +85,72 @@ int tsi_colour_invert(struct tsi_canvas *c)
 
 int tsi_colour_solarize(struct tsi_canvas *c, double threshold)
 {
-	double least = ceil(threshold);
+	struct tables t;
 
-	c->colour.solarize(c->pixels, tsi_canvas_bytes(c),
-			   least < 0     ? 0
-			   : least > 256 ? 256
-					 : (unsigned)least);
-	return 0;
+	for (int v = 0; v < 256; v++)
+		t.of[0][v] = (uint8_t)(v < threshold ? v : 255 - v);
+	return look_up_all(c, &t);
 }
 
 int tsi_colour_solarize_add(struct tsi_canvas *c, int add)
 {
-	c->colour.add(c->pixels, tsi_canvas_bytes(c), add);
-	return 0;
+	struct tables t;
+
+	for (int v = 0; v < 256; v++)
+		t.of[0][v] = clip(v < 128 ? v + add : v);
+	return look_up_all(c, &t);
 }
 
 int tsi_colour_posterize(struct tsi_canvas *c, unsigned bits)
 {
-	c->colour.mask(c->pixels, tsi_canvas_bytes(c),
-		       (uint8_t)(0xff00u >> bits));
-	return 0;
+	struct tables t;
+
+	for (unsigned v = 0; v < 256; v++)
+		t.of[0][v] = (uint8_t)(v >> (8 - bits) << (8 - bits));
+	return look_up_all(c, &t);
 }
 
 /* ------------------------------------------------------------------------
- * By the histogram
+ * By the values that there are
  */
+
+static void stretch(int low, int high, uint8_t *table)
+{
+	double scale = high > low ? 255.0 / (high - low) : 1;
+
+	for (int v = 0; v < 256; v++)
+		table[v] = high > low ? clip((int)(v * scale - low * scale))
+				      : (uint8_t)v;
+}
+
+static uint8_t min3(const uint8_t *p)
+{
+	uint8_t v = p[0] < p[1] ? p[0] : p[1];
+
+	return v < p[2] ? v : p[2];
+}
+
+static uint8_t max3(const uint8_t *p)
+{
+	uint8_t v = p[0] > p[1] ? p[0] : p[1];
+
+	return v > p[2] ? v : p[2];
+}
+
+int tsi_colour_autocontrast(struct tsi_canvas *c)
+{
+	uint8_t low[3], high[3];
+	struct tables t;
+
+	c->colour.extremes(c->pixels, tsi_canvas_bytes(c), low, high);
+	if (c->channels == 1) {
+		stretch(min3(low), max3(high), t.of[0]);
+		return look_up_all(c, &t);
+	}
+	for (unsigned k = 0; k < 3; k++)
+		stretch(low[k], high[k], t.of[k]);
+	return look_up(c, &t);
+}
 
 static void count(const struct tsi_canvas *c, uint32_t histogram[3][256])
 {
@@ -133,32 +160,6 @@ static void count(const struct tsi_canvas *c, uint32_t histogram[3][256])
 	for (size_t i = 0; i < n; i += c->channels)
 		for (unsigned k = 0; k < c->channels; k++)
 			histogram[k][c->pixels[i + k]]++;
-}
-
-static void stretch(const uint32_t *histogram, uint8_t *table)
-{
-	int low = 0, high = 255;
-	double scale;
-
-	while (low < 255 && !histogram[low])
-		low++;
-	while (high > 0 && !histogram[high])
-		high--;
-	scale = high > low ? 255.0 / (high - low) : 1;
-	for (int v = 0; v < 256; v++)
-		table[v] = high > low ? clip((int)(v * scale - low * scale))
-				      : (uint8_t)v;
-}
-
-int tsi_colour_autocontrast(struct tsi_canvas *c)
-{
-	uint32_t histogram[3][256];
-	struct tables t;
-
-	count(c, histogram);
-	for (unsigned k = 0; k < c->channels; k++)
-		stretch(histogram[k], t.of[k]);
-	return look_up(c, &t);
 }
 
 static void equalize(const uint32_t *histogram, uint8_t *table)
@@ -187,5 +188,5 @@ int tsi_colour_equalize(struct tsi_canvas *c)
 	count(c, histogram);
 	for (unsigned k = 0; k < c->channels; k++)
 		equalize(histogram[k], t.of[k]);
-	return look_up(c, &t);
+	return c->channels == 1 ? look_up_all(c, &t) : look_up(c, &t);
 }

@@ -43,11 +43,21 @@ int tsi_colour_sharpness(struct tsi_canvas *c, double factor);
 int tsi_colour_hue(struct tsi_canvas *c, double hue);
 
 /*
- * The luminance, (19595 R + 38470 G + 7471 B + 2^15) >> 16, in all three
- * channels; or in one, which the picture has then.
+ * Image.blend(d, picture, factor), where d is another picture of this one's size
+ * and channels, with TSI_CANVAS_SLACK bytes behind it that may be read.
+ */
+int tsi_colour_blend_with(struct tsi_canvas *c, const uint8_t *d,
+			  double factor);
+
+/*
+ * The luminance, (19595 R + 38470 G + 7471 B + 2^15) >> 16, in all channels that
+ * the picture has; or in one, which it has then.
  */
 int tsi_colour_grayscale(struct tsi_canvas *c);
 int tsi_colour_to_gray(struct tsi_canvas *c);
+
+/* Grey in three channels, which the picture has then. */
+int tsi_colour_to_rgb(struct tsi_canvas *c);
 
 /* 255 - v. */
 int tsi_colour_invert(struct tsi_canvas *c);

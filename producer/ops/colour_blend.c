@@ -2,111 +2,87 @@
 /*
  * colour_blend.c - blends of each pixel with another one, and greys.
  *
- * Formulas: Pillow's src/PIL/ImageEnhance.py, src/libImaging/Blend.c and
- * Filter.c (ImagingFilter3x3).
+ * Formulas: Pillow's src/PIL/ImageEnhance.py.
  */
 #include "ops/colour.h"
 
 #include <string.h>
 
-/* Pixels whose luminances are at hand at a time. */
-#define SOME 1024
-
-/* Each pixel's luminance, three times, for `some` pixels from number i on. */
-static void grays_of(const struct tsi_canvas *c, size_t i, size_t some,
-		     uint8_t *to)
+static size_t pixels(const struct tsi_canvas *c)
 {
-	uint8_t gray[SOME];
-
-	c->colour.gray(c->pixels + 3 * i, some, gray);
-	c->colour.spread(gray, some, to);
-}
-
-static size_t at_most(size_t n)
-{
-	return n < SOME ? n : SOME;
+	return (size_t)c->width * c->height;
 }
 
 int tsi_colour_saturation(struct tsi_canvas *c, double factor)
 {
-	size_t n = (size_t)c->width * c->height;
-	uint8_t gray[3 * SOME];
-
 	/* A grey pixel's luminance is itself. */
-	if (c->channels == 1)
-		return 0;
-	for (size_t i = 0; i < n; i += SOME) {
-		size_t some = at_most(n - i);
-
-		grays_of(c, i, some, gray);
-		c->colour.blend(c->pixels + 3 * i, gray, 3 * some,
-				(float)factor);
-	}
+	if (c->channels == 3)
+		c->colour.saturate((float)factor, c->pixels, pixels(c));
 	return 0;
 }
 
-int tsi_colour_grayscale(struct tsi_canvas *c)
+int tsi_colour_blend_with(struct tsi_canvas *c, const uint8_t *d, double factor)
 {
-	size_t n = (size_t)c->width * c->height;
-	uint8_t gray[3 * SOME];
-
-	if (c->channels == 1)
-		return 0;
-	for (size_t i = 0; i < n; i += SOME) {
-		size_t some = at_most(n - i);
-
-		grays_of(c, i, some, gray);
-		memcpy(c->pixels + 3 * i, gray, 3 * some);
-	}
+	c->colour.blend((float)factor, d, c->pixels, tsi_canvas_bytes(c));
 	return 0;
 }
 
 int tsi_colour_to_gray(struct tsi_canvas *c)
 {
-	size_t n = (size_t)c->width * c->height;
-	uint8_t gray[SOME];
-
-	if (c->channels == 1)
-		return 0;
-	for (size_t i = 0; i < n; i += SOME) {
-		size_t some = at_most(n - i);
-
-		c->colour.gray(c->pixels + 3 * i, some, gray);
-		memcpy(c->pixels + i, gray, some);
-	}
+	if (c->channels == 3)
+		c->colour.luminance(c->pixels, c->pixels, pixels(c));
 	c->channels = 1;
 	return 0;
 }
 
-/* ------------------------------------------------------------------------
- * Sharpness
- */
+int tsi_colour_to_rgb(struct tsi_canvas *c)
+{
+	uint8_t *to;
+	int err;
+
+	if (c->channels == 3)
+		return 0;
+	err = tsi_canvas_other(c, c->width, c->height, 3, &to);
+	if (err)
+		return err;
+	c->colour.spread(c->pixels, to, pixels(c));
+	tsi_canvas_turn(c, c->width, c->height, 3);
+	return 0;
+}
+
+int tsi_colour_grayscale(struct tsi_canvas *c)
+{
+	int err;
+
+	if (c->channels == 1)
+		return 0;
+	err = tsi_colour_to_gray(c);
+	return err ? err : tsi_colour_to_rgb(c);
+}
 
 int tsi_colour_sharpness(struct tsi_canvas *c, double factor)
 {
 	const size_t row = tsi_canvas_row(c), step = c->channels;
-	uint8_t *smooth;
+	const uint8_t *from = c->pixels;
+	uint8_t *to;
 	int err;
 
-	/* It has no pixel but those of the border. */
+	/* It has no pixel but those of the border, which stay as they are. */
 	if (c->width < 3 || c->height < 3)
 		return 0;
-	err = tsi_canvas_other(c, c->width, c->height, c->channels, &smooth);
+	err = tsi_canvas_other(c, c->width, c->height, c->channels, &to);
 	if (err)
 		return err;
-	/* A border that is blended with itself stays as it is. */
-	memcpy(smooth, c->pixels, row);
-	memcpy(smooth + row * (c->height - 1),
-	       c->pixels + row * (c->height - 1), row);
+	memcpy(to, from, row);
 	for (uint32_t y = 1; y + 1 < c->height; y++) {
-		const uint8_t *p = c->pixels + y * row;
-		uint8_t *to = smooth + y * row;
-
-		memcpy(to, p, step);
-		c->colour.smooth(p - row + step, p + step, p + row + step, step,
-				 row - 2 * step, to + step);
-		memcpy(to + row - step, p + row - step, step);
+		from += row;
+		to += row;
+		c->colour.smooth((float)factor, from + step, row, step,
+				 to + step, row - 2 * step);
+		memcpy(to, from, step);
+		memcpy(to + row - step, from + row - step, step);
 	}
-	c->colour.blend(c->pixels, smooth, tsi_canvas_bytes(c), (float)factor);
+	memcpy(to + row, from + row, row);
+	tsi_canvas_turn(c, c->width, c->height, c->channels);
 	return 0;
 }

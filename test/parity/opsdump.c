@@ -221,6 +221,7 @@ COUNT(solarize_add, int)
 COUNT(posterize, unsigned)
 PLAIN(grayscale)
 PLAIN(to_gray)
+PLAIN(to_rgb)
 PLAIN(invert)
 PLAIN(autocontrast)
 PLAIN(equalize)
@@ -253,6 +254,7 @@ static const struct command commands[] = {
 	{ "posterize", posterize },
 	{ "grayscale", grayscale },
 	{ "to_gray", to_gray },
+	{ "to_rgb", to_rgb },
 	{ "invert", invert },
 	{ "autocontrast", autocontrast },
 	{ "equalize", equalize },

@@ -74,6 +74,7 @@ def test_greys_are_those_of_torchvision(ours):
             same(ours("grayscale", image), F.to_grayscale(image, 3), image)
         else:
             same(ours("grayscale", image), image, image)
+            same(ours("to_rgb", image), F.to_grayscale(image, 3), image)
 
 
 def test_tables_are_those_of_torchvision(ours):

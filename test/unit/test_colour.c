@@ -99,7 +99,7 @@ static void gray_pictures_have_one_channel(void **state)
 	uint8_t pixel[3];
 
 	(void)state;
-	tsi_canvas_init(&canvas, TSI_SIMD_BEST);
+	tsi_canvas_init(&canvas, tsi_simd_best());
 	begin(3);
 	memcpy(pixel, canvas.pixels + 3 * 700, 3);
 	assert_int_equal(tsi_colour_to_gray(&canvas), 0);
@@ -118,11 +118,60 @@ static void gray_pictures_have_one_channel(void **state)
 	tsi_canvas_fini(&canvas);
 }
 
+static void gray_pictures_become_those_of_three_channels(void **state)
+{
+	uint8_t gray[WIDTH * HEIGHT];
+
+	(void)state;
+	tsi_canvas_init(&canvas, tsi_simd_best());
+	begin(1);
+	memcpy(gray, canvas.pixels, sizeof(gray));
+	assert_int_equal(tsi_colour_to_rgb(&canvas), 0);
+	assert_int_equal(canvas.channels, 3);
+	for (size_t i = 0; i < tsi_canvas_bytes(&canvas); i++)
+		assert_int_equal(canvas.pixels[i], gray[i / 3]);
+	tsi_canvas_fini(&canvas);
+}
+
+/* What Pillow makes of nine pixels of mode L. */
+static void gray_pictures_are_changed_as_pillows(void **state)
+{
+	static const uint8_t from[9] = { 88,  10, 226, 128, 127,
+					 105, 37, 101, 146 };
+	static const struct {
+		int (*change)(struct tsi_canvas *c, double by);
+		double by;
+		uint8_t want[9];
+	} known[] = {
+		{ tsi_colour_contrast,
+		  1.9,
+		  { 70, 0, 255, 146, 144, 102, 0, 94, 180 } },
+		{ tsi_colour_sharpness,
+		  10,
+		  { 88, 10, 226, 128, 244, 105, 37, 101, 146 } },
+	};
+	static const uint8_t stretched[9] = { 92,  0,  255, 139, 138,
+					      112, 31, 107, 160 };
+
+	(void)state;
+	tsi_canvas_init(&canvas, tsi_simd_best());
+	assert_int_equal(tsi_canvas_begin(&canvas, 3, 3, 1), 0);
+	for (size_t i = 0; i < COUNT(known); i++) {
+		memcpy(canvas.pixels, from, 9);
+		assert_int_equal(known[i].change(&canvas, known[i].by), 0);
+		assert_memory_equal(canvas.pixels, known[i].want, 9);
+	}
+	memcpy(canvas.pixels, from, 9);
+	assert_int_equal(tsi_colour_autocontrast(&canvas), 0);
+	assert_memory_equal(canvas.pixels, stretched, 9);
+	tsi_canvas_fini(&canvas);
+}
+
 /* timm's, of which torchvision has none. */
 static void solarize_add_changes_dark_values_alone(void **state)
 {
 	(void)state;
-	tsi_canvas_init(&canvas, TSI_SIMD_BEST);
+	tsi_canvas_init(&canvas, tsi_simd_best());
 	begin(1);
 	canvas.pixels[0] = 127;
 	canvas.pixels[1] = 128;
@@ -139,6 +188,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(colours_are_pillows_on_all_levels),
 		cmocka_unit_test(gray_pictures_have_one_channel),
+		cmocka_unit_test(gray_pictures_become_those_of_three_channels),
+		cmocka_unit_test(gray_pictures_are_changed_as_pillows),
 		cmocka_unit_test(solarize_add_changes_dark_values_alone),
 	};
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * colour_init.c - colours on an x86-64 processor, level by level.
+ * colour_init.c - operations on colours on an x86-64 processor, level by level.
  */
 #include "ops/x86/colour_init.h"
 
