@@ -202,16 +202,21 @@ static bool plan(const struct tsi_op *op, const double *draws,
 			g);
 }
 
-static uint32_t least_bottom(const struct tsi_op *op, uint32_t width,
-			     uint32_t height)
+static uint32_t least_rows(const struct tsi_op *op, bool nearest,
+			   uint32_t width, uint32_t height)
 {
 	const struct tsi_crop_range range = range_of(op);
 	uint32_t n = tsi_crop_least_bottom(&range, width, height);
 
 	/* NEAREST takes the middle of the last of equal parts of a crop. */
-	if (tsi_op_number(op, FILTER) == TSI_FILTER_NEAREST)
-		return n - n / 2;
-	return n;
+	return nearest ? n - n / 2 : n;
+}
+
+static uint32_t least_bottom(const struct tsi_op *op, uint32_t width,
+			     uint32_t height)
+{
+	return least_rows(op, tsi_op_number(op, FILTER) == TSI_FILTER_NEAREST,
+			  width, height);
 }
 
 static void size(const struct tsi_op *op, struct tsi_op_size *s)
@@ -280,6 +285,15 @@ static bool plan_timm(const struct tsi_op *op, const double *draws,
 	return plan_box(op, draws, (enum tsi_filter)draws[TIMM_FILTER], g);
 }
 
+static uint32_t least_bottom_timm(const struct tsi_op *op, uint32_t width,
+				  uint32_t height)
+{
+	/* "random" is the first of its words. */
+	return least_rows(op,
+			  tsi_op_number(op, FILTER) == 1 + TSI_FILTER_NEAREST,
+			  width, height);
+}
+
 const struct tsi_op_type tsi_op_timm_resized_crop = {
 	.name = "RandomResizedCropAndInterpolation",
 	.args = timm_args,
@@ -292,5 +306,5 @@ const struct tsi_op_type tsi_op_timm_resized_crop = {
 	.draw = draw_timm,
 	.plan = plan_timm,
 	.moves = true,
-	.least_bottom = least_bottom,
+	.least_bottom = least_bottom_timm,
 };

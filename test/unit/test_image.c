@@ -224,30 +224,36 @@ static void check_bottoms(struct tsi_image *img, uint64_t *state)
 			    least);
 }
 
+static void check_crop(const char *name, int size, const char *filter)
+{
+	uint64_t random = 5;
+	struct tsi_recipe *recipe;
+	struct tsi_image *img;
+	char text[80];
+
+	snprintf(text, sizeof(text), "%s(%d, interpolation=%s)", name, size,
+		 filter);
+	assert_int_equal(tsi_recipe_read(text, &recipe), 0);
+	img = open_image(recipe);
+	for (int i = 0; i < 40; i++)
+		check_bottoms(img, &random);
+	tsi_image_destroy(img);
+	tsi_recipe_free(recipe);
+}
+
 /* NEAREST, to few pixels, needs far less than all rows of a crop. */
 static void no_sample_needs_fewer_rows_than_the_least(void **state)
 {
 	static const char *const filters[] = {
 		"nearest", "box", "bilinear", "hamming", "bicubic", "lanczos"
 	};
-	uint64_t random = 5;
 
 	(void)state;
 	for (size_t f = 0; f < sizeof(filters) / sizeof(filters[0]); f++)
 		for (int size = 1; size <= 61; size += 30) {
-			struct tsi_recipe *recipe;
-			struct tsi_image *img;
-			char text[80];
-
-			snprintf(text, sizeof(text),
-				 "RandomResizedCrop(%d, interpolation=%s)",
-				 size, filters[f]);
-			assert_int_equal(tsi_recipe_read(text, &recipe), 0);
-			img = open_image(recipe);
-			for (int i = 0; i < 40; i++)
-				check_bottoms(img, &random);
-			tsi_image_destroy(img);
-			tsi_recipe_free(recipe);
+			check_crop("RandomResizedCrop", size, filters[f]);
+			check_crop("RandomResizedCropAndInterpolation", size,
+				   filters[f]);
 		}
 }
 
