@@ -144,8 +144,11 @@ void tsi_report_plan(const struct tsi_plan *p)
 	printf("epoch         %s samples\n",
 	       tsi_number_thousands(n, tsi_sampler_epoch_len(p->sampler)));
 	print_order(p);
-	printf("images        %u x %u%s\n", o->recipe->width, o->recipe->height,
-	       o->fast ? ", fast" : "");
+	printf("images        ");
+	for (unsigned k = 0; k < o->recipe->views; k++)
+		printf("%s%u x %u", k ? ", " : "", o->recipe->view[k].width,
+		       o->recipe->view[k].height);
+	printf("%s\n", o->fast ? ", fast" : "");
 	printf("transform     %s\n", o->recipe->text);
 	printf("threads       %u\n", p->pipeline.threads);
 	printf("ring          %s samples, join window %s, batches up to %s\n",
@@ -228,8 +231,8 @@ void tsi_report_start(const struct tsi_plan *p, const struct tsi_pool *pool)
 	report_bad(p);
 	tsi_log(TSOCK_LOG_INFO,
 		"%u x %u%s, %s order, seed %" PRIu64 ", %u segment%s",
-		o->recipe->width, o->recipe->height, o->fast ? ", fast" : "",
-		tsi_options_order(o->order), o->seed,
+		o->recipe->view[0].width, o->recipe->view[0].height,
+		o->fast ? ", fast" : "", tsi_options_order(o->order), o->seed,
 		tsi_sampler_segments(p->sampler),
 		tsi_sampler_segments(p->sampler) == 1 ? "" : "s");
 	tsi_log(TSOCK_LOG_INFO,

@@ -65,6 +65,31 @@ static int read_transform(struct tsi_options *o)
 	return err ? err : tsi_recipe_read(text, &o->recipe);
 }
 
+/* The recipe as it is, so many times for each sample. */
+static int repeat(struct tsi_options *o)
+{
+	char *text = NULL;
+	size_t len;
+	FILE *f;
+	int err;
+
+	if (o->recipe->several)
+		return tsi_err(TSOCK_EARG,
+			       "--views contradicts a transform with Views: "
+			       "leave out one of them");
+	f = open_memstream(&text, &len);
+	if (!f)
+		return tsi_err(TSOCK_ENOMEM, "no memory for a recipe");
+	fprintf(f, "Views(%" PRIu64 " * [%s])", o->views, o->recipe->text);
+	err = fclose(f) ? tsi_err(TSOCK_ENOMEM, "no memory for a recipe") : 0;
+	tsi_recipe_free(o->recipe);
+	o->recipe = NULL;
+	if (!err)
+		err = tsi_recipe_read(text, &o->recipe);
+	free(text);
+	return err;
+}
+
 int tsi_transform_choose(struct tsi_options *o)
 {
 	unsigned preset =
@@ -82,6 +107,8 @@ int tsi_transform_choose(struct tsi_options *o)
 		err = tsi_preset_recipe(o->images, (uint32_t)o->size,
 					(uint32_t)o->resize, &o->recipe);
 	}
+	if (!err && o->views > 1)
+		err = repeat(o);
 	if (o->order == TSI_UNSET)
 		o->order =
 			in_order ? TSOCK_ORDER_SEQUENTIAL : TSOCK_ORDER_PHILOX;
@@ -152,6 +179,11 @@ void tsi_transform_help(FILE *to)
 		if (type->draws)
 			fprintf(to, "      draws: %s\n", type->draws);
 	}
+	fprintf(to, "  Views([...], [...], ...)\n"
+		    "      several images of each file, decoded once: the "
+		    "fields image, image2, ...;\n"
+		    "      it holds all other operations but ToTensor, "
+		    "Normalize and the like\n");
 	fprintf(to, "\nPresets, with --size and --resize for SIZE and "
 		    "RESIZE:\n");
 	for (unsigned k = 0; (p = tsi_preset_at(k)) != NULL; k++)

@@ -26,7 +26,10 @@ struct tsi_image {
 	bool trusted;
 	enum tsi_passes passes;
 	struct tsi_resample *resample;
-	struct tsi_canvas canvas;      /* what operations on pixels change */
+	struct tsi_canvas canvas; /* what operations on pixels change */
+	struct tsi_canvas source; /* of which several views are made */
+	uint8_t *more[TSI_RECIPE_VIEWS -
+		      1];              /* where those behind the first go */
 	double *draws;                 /* of the sample at hand */
 	struct tsi_decoder *decoder[]; /* one of each format */
 };
@@ -39,6 +42,7 @@ static int prepare_recipe(struct tsi_image *img)
 	if (!img->draws)
 		return tsi_err(TSOCK_ENOMEM, "no memory for an image decoder");
 	tsi_canvas_init(&img->canvas, TSI_SIMD_BEST);
+	tsi_canvas_init(&img->source, TSI_SIMD_BEST);
 	img->canvas.resample = img->resample;
 	img->canvas.pillow12 = img->passes == TSI_PASSES_12;
 	return 0;
@@ -80,6 +84,7 @@ void tsi_image_destroy(struct tsi_image *img)
 		tsi_decoders[i]->destroy(img->decoder[i]);
 	tsi_resample_destroy(img->resample);
 	tsi_canvas_fini(&img->canvas);
+	tsi_canvas_fini(&img->source);
 	free(img->draws);
 	free(img);
 }
@@ -105,13 +110,23 @@ static void shrink_edge(struct tsi_axis *a, uint32_t *at, unsigned n)
 	a->in = end - *at;
 }
 
-/* What is to be decoded, and what of it goes where in a picture. */
+/* How a view is made: geometry first, and then what is left of its recipe. */
+struct view_plan {
+	struct tsi_geometry geometry;
+	const struct tsi_op *rest;
+};
+
+/*
+ * What is to be decoded, and what of it goes where in a picture: one view, or
+ * the part of the image that several views are made of.
+ */
 struct plan {
 	struct tsi_geometry_axes axes;
 	uint32_t left; /* of the part in the source image */
 	uint32_t top;
 	struct tsi_geometry geometry;
-	const struct tsi_op *rest; /* what is to be done to the picture */
+	unsigned views;
+	struct view_plan view[TSI_RECIPE_VIEWS];
 };
 
 /*
@@ -125,7 +140,7 @@ static unsigned make_fast(const struct tsi_image *img,
 
 	if (!img->opts.fast || !d->ops->shrinks)
 		return 0;
-	if (plan->geometry.filter == TSI_FILTER_NEAREST)
+	if (plan->views > 1 || plan->geometry.filter == TSI_FILTER_NEAREST)
 		return 1;
 	n = shrink_of(&plan->axes);
 	if (n > 1) {
@@ -179,15 +194,15 @@ static int run_plan(struct tsi_image *img, struct tsi_decoder *d,
 	return err;
 }
 
-/* Does nothing have to be done to the picture once it is decoded? */
+/* Is the only view finished once it is decoded? */
 static bool is_finished(const struct plan *p)
 {
-	return !p->rest && !p->geometry.mirror_y;
+	return p->views == 1 && !p->view[0].rest && !p->geometry.mirror_y;
 }
 
-/* The sample: as it is decoded, or by way of the canvas. */
-static int make_sample(struct tsi_image *img, struct tsi_decoder *d,
-		       const struct plan *plan, uint8_t *dst)
+/* The only view: as it is decoded, or by way of the canvas. */
+static int make_view(struct tsi_image *img, struct tsi_decoder *d,
+		     const struct plan *plan, uint8_t *dst)
 {
 	struct tsi_canvas *c = &img->canvas;
 	const struct tsi_geometry *g = &plan->geometry;
@@ -202,9 +217,35 @@ static int make_sample(struct tsi_image *img, struct tsi_decoder *d,
 		return err;
 	if (g->mirror_y)
 		tsi_flip_y(c);
-	err = tsi_recipe_apply(plan->rest, img->draws, c);
+	err = tsi_recipe_apply(plan->view[0].rest, img->draws, c);
 	if (!err)
 		memcpy(dst, c->pixels, tsi_canvas_bytes(c));
+	return err;
+}
+
+/* All views, of one picture that is decoded for them. */
+static int make_views(struct tsi_image *img, struct tsi_decoder *d,
+		      const struct plan *plan, uint8_t *dst)
+{
+	struct tsi_canvas *c = &img->canvas, *source = &img->source;
+	int err = tsi_canvas_begin(source, plan->geometry.width,
+				   plan->geometry.height, 3);
+
+	if (!err)
+		err = run_plan(img, d, plan, source->pixels);
+	for (unsigned k = 0; k < plan->views && !err; k++) {
+		struct tsi_geometry g = plan->view[k].geometry;
+
+		g.part.left -= plan->left;
+		g.part.top -= plan->top;
+		err = tsi_geometry_apply_from(&g, source, c);
+		if (!err)
+			err = tsi_recipe_apply(plan->view[k].rest, img->draws,
+					       c);
+		if (!err)
+			memcpy(k ? img->more[k - 1] : dst, c->pixels,
+			       tsi_canvas_bytes(c));
+	}
 	return err;
 }
 
@@ -213,7 +254,30 @@ static uint64_t canvas_need(const struct plan *plan, uint64_t pixels)
 {
 	if (is_finished(plan))
 		return 0;
-	return 2 * tsi_scratch_need(pixels * 3 + TSI_CANVAS_SLACK);
+	return (plan->views > 1 ? 3 : 2) *
+	       tsi_scratch_need(pixels * 3 + TSI_CANVAS_SLACK);
+}
+
+/* The least part of the image that holds those of all views. */
+static struct tsi_geometry part_of_all(const struct plan *p, uint32_t width,
+				       uint32_t height)
+{
+	static const uint8_t black[3];
+	struct tsi_geometry g = tsi_geometry_of(width, height);
+	uint32_t left = width, top = height, right = 0, bottom = 0;
+
+	for (unsigned k = 0; k < p->views; k++) {
+		const struct tsi_rect *r = &p->view[k].geometry.part;
+
+		left = r->left < left ? r->left : left;
+		top = r->top < top ? r->top : top;
+		if (r->left + r->width > right)
+			right = r->left + r->width;
+		if (r->top + r->height > bottom)
+			bottom = r->top + r->height;
+	}
+	tsi_geometry_crop(&g, left, top, right - left, bottom - top, black);
+	return g;
 }
 
 /* What the recipe says of an image of this size: the draws, then the plan. */
@@ -228,8 +292,14 @@ static int make_plan(const struct tsi_image *img,
 	if (err)
 		return err;
 	*most = s.most;
-	plan->rest = tsi_recipe_plan(r, sample->width, sample->height,
-				     img->draws, &plan->geometry);
+	plan->views = r->views;
+	for (unsigned k = 0; k < r->views; k++)
+		plan->view[k].rest = tsi_recipe_plan(&r->view[k], sample->width,
+						     sample->height, img->draws,
+						     &plan->view[k].geometry);
+	plan->geometry =
+		r->views > 1 ? part_of_all(plan, sample->width, sample->height)
+			     : plan->view[0].geometry;
 	tsi_geometry_axes(&plan->geometry, &plan->axes);
 	plan->left = plan->geometry.part.left;
 	plan->top = plan->geometry.part.top;
@@ -283,13 +353,16 @@ static int load_sample(struct tsi_image *img, const struct tsi_image_head *head,
 	err = make_plan(img, sample, &plan, &most);
 	if (err)
 		return err;
-	tsi_geometry_box(&plan.geometry, box);
+	tsi_geometry_box(&plan.view[0].geometry, box);
 	d->fast = make_fast(img, d, &plan);
 	err = claim(img, d->ops->need(d) +
 				 tsi_resample_need(&plan.axes.x, &plan.axes.y,
 						   img->passes) +
 				 canvas_need(&plan, most));
-	return err ? err : make_sample(img, d, &plan, dst);
+	if (err)
+		return err;
+	return plan.views > 1 ? make_views(img, d, &plan, dst)
+			      : make_view(img, d, &plan, dst);
 }
 
 int tsi_image_load_file(struct tsi_image *img, uint64_t file, const void *data,
@@ -311,6 +384,7 @@ int tsi_image_load_file(struct tsi_image *img, uint64_t file, const void *data,
 	close_image(img, &head);
 	tsi_resample_trim(img->resample);
 	tsi_canvas_trim(&img->canvas);
+	tsi_canvas_trim(&img->source);
 	if (!err)
 		*box = b;
 	return err;
@@ -323,6 +397,12 @@ int tsi_image_load(struct tsi_image *img, const void *data, size_t len,
 	/* A number that no file has. */
 	return tsi_image_load_file(img, UINT64_MAX, data, len, epoch, index,
 				   dst, box);
+}
+
+void tsi_image_set_more(struct tsi_image *img, uint8_t *const *to)
+{
+	for (unsigned k = 1; k < img->opts.recipe->views; k++)
+		img->more[k - 1] = to[k - 1];
 }
 
 void tsi_image_copy_draws(const struct tsi_image *img, void *to)

@@ -66,6 +66,12 @@ int tsi_image_load(struct tsi_image *img, const void *data, size_t len,
 		   struct tsi_box *box);
 
 /*
+ * Where the further views of samples go, one behind the other, if the recipe has
+ * any: to[k] is view k + 1's.  For the samples that are loaded from now on.
+ */
+void tsi_image_set_more(struct tsi_image *img, uint8_t *const *to);
+
+/*
  * The draws of the sample that was loaded last, as many numbers as the recipe
  * has, to memory that needn't be aligned.
  */

@@ -211,17 +211,17 @@ static void widen(const struct tsi_canvas *c, const uint8_t *from, size_t n,
 		to[0] = to[1] = to[2] = from[i];
 }
 
-/* What a resampler needs of the part, strip by strip. */
-static void push(const struct tsi_canvas *c, const struct tsi_rect *rect,
-		 size_t stride)
+/* What the resampler of c needs of a picture, strip by strip. */
+static void push(const struct tsi_canvas *of, const struct tsi_rect *rect,
+		 size_t stride, struct tsi_canvas *c)
 {
-	const size_t row = tsi_canvas_row(c);
-	const uint8_t *from =
-		c->pixels + rect->top * row + (size_t)rect->left * c->channels;
+	const size_t row = tsi_canvas_row(of);
+	const uint8_t *from = of->pixels + rect->top * row +
+			      (size_t)rect->left * of->channels;
 	struct tsi_strip strip = { .pixels = c->room.p, .stride = stride };
 
 	for (uint32_t y = 0; y < rect->height; y++, from += row) {
-		widen(c, from, rect->width, c->room.p + strip.rows * stride);
+		widen(of, from, rect->width, c->room.p + strip.rows * stride);
 		strip.rows++;
 		if (strip.rows == TSI_STRIP_ROWS || y + 1 == rect->height) {
 			tsi_resample_push(c->resample, &strip);
@@ -232,7 +232,8 @@ static void push(const struct tsi_canvas *c, const struct tsi_rect *rect,
 
 static int resize_window(const struct tsi_geometry *g,
 			 const struct tsi_geometry_axes *a,
-			 struct tsi_canvas *c, uint8_t *to)
+			 const struct tsi_canvas *from, struct tsi_canvas *c,
+			 uint8_t *to)
 {
 	const size_t step = (size_t)g->width * 3;
 	size_t stride;
@@ -251,7 +252,7 @@ static int resize_window(const struct tsi_geometry *g,
 		return err;
 	need.left += g->part.left;
 	need.top += g->part.top;
-	push(c, &need, stride);
+	push(from, &need, stride, c);
 	return 0;
 }
 
@@ -269,27 +270,25 @@ static bool is_nothing(const struct tsi_geometry *g, const struct tsi_canvas *c)
 	       g->width == c->width && g->height == c->height;
 }
 
-int tsi_geometry_apply(const struct tsi_geometry *g, struct tsi_canvas *c)
+int tsi_geometry_apply_from(const struct tsi_geometry *g,
+			    const struct tsi_canvas *from, struct tsi_canvas *c)
 {
 	/* The resampler's pixels have three bytes. */
-	const unsigned wide = g->resized ? 3 : c->channels;
-	const unsigned channels = c->channels;
+	const unsigned channels = from->channels;
+	const unsigned wide = g->resized ? 3 : channels;
 	struct tsi_geometry_axes a;
 	const bool seen = tsi_geometry_axes(g, &a);
 	uint8_t *to;
-	int err;
+	int err = tsi_canvas_other(c, g->width, g->height, wide, &to);
 
-	if (is_nothing(g, c))
-		return 0;
-	err = tsi_canvas_other(c, g->width, g->height, wide, &to);
 	if (err)
 		return err;
 	if (!seen || g->padded)
 		tsi_fill(to, (size_t)g->width * g->height, wide, g->fill);
 	if (seen && g->resized)
-		err = resize_window(g, &a, c, to);
+		err = resize_window(g, &a, from, c, to);
 	else if (seen)
-		copy_window(g, &a, c, to);
+		copy_window(g, &a, from, to);
 	if (err)
 		return err;
 	if (wide != channels)
@@ -298,4 +297,9 @@ int tsi_geometry_apply(const struct tsi_geometry *g, struct tsi_canvas *c)
 	if (g->mirror_y)
 		tsi_flip_y(c);
 	return 0;
+}
+
+int tsi_geometry_apply(const struct tsi_geometry *g, struct tsi_canvas *c)
+{
+	return is_nothing(g, c) ? 0 : tsi_geometry_apply_from(g, c, c);
 }

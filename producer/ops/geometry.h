@@ -78,4 +78,12 @@ void tsi_geometry_box(const struct tsi_geometry *g, struct tsi_box *box);
 /* Do it all to the canvas's picture.  Fails with TSOCK_ENOMEM. */
 int tsi_geometry_apply(const struct tsi_geometry *g, struct tsi_canvas *c);
 
+/*
+ * Of another canvas's picture, which stays as it is, make the picture of c.
+ * Fails with TSOCK_ENOMEM.
+ */
+int tsi_geometry_apply_from(const struct tsi_geometry *g,
+			    const struct tsi_canvas *from,
+			    struct tsi_canvas *c);
+
 #endif

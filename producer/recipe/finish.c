@@ -151,11 +151,11 @@ static void size_after(const struct tsi_op *op, struct tsi_op_size *size)
 		size_after_children(op, size);
 }
 
-static int find_size(struct tsi_recipe *r)
+static int find_size(struct tsi_recipe_view *v)
 {
 	struct tsi_op_size size = { .channels = 3 };
 
-	for (const struct tsi_op *op = r->first; op; op = op->next)
+	for (const struct tsi_op *op = v->first; op; op = op->next)
 		size_after(op, &size);
 	if (!size.known)
 		return tsi_err(TSOCK_EARG,
@@ -172,9 +172,9 @@ static int find_size(struct tsi_recipe *r)
 			       "transform: samples are %u x %u pixels, and "
 			       "their edges must be 1 to %d",
 			       size.width, size.height, TSI_RECIPE_EDGE);
-	r->width = size.width;
-	r->height = size.height;
-	r->channels = size.channels;
+	v->width = size.width;
+	v->height = size.height;
+	v->channels = size.channels;
 	return 0;
 }
 
@@ -190,35 +190,87 @@ static void number_draws(struct tsi_recipe *r)
 	}
 }
 
-/* Operations that come first and can be planned decide which rows. */
-static void look_at_rows(struct tsi_recipe *r)
+/*
+ * Operations that come first and can be planned decide which rows.  Of several
+ * views one may need fewer of them than the others, but all are decoded.
+ */
+static void look_at_rows(struct tsi_recipe *r, struct tsi_recipe_view *v)
 {
 	bool alone = true;
 
-	r->same_rows = true;
-	for (struct tsi_op *op = r->first; op && op->type->plan;
+	for (struct tsi_op *op = v->first; op && op->type->plan;
 	     op = op->next) {
 		if (op->type->moves)
 			r->same_rows = false;
-		if (op != r->first && op->type->size)
+		if (op != v->first && op->type->size)
 			alone = false;
 	}
-	r->first_alone = alone;
+	v->first_alone = alone;
+}
+
+/* The text of a view; NULL if memory is short.  Freed by the caller. */
+static char *text_of(const struct tsi_recipe_view *v)
+{
+	char *text = calloc(1, TSI_RECIPE_TEXT);
+	struct writer w = { .text = text };
+
+	if (text)
+		put_ops(&w, v->first);
+	return text;
+}
+
+/* Views that are alike and follow each other are said once: "8 * [...]". */
+static void put_views(struct writer *w, const struct tsi_recipe *r)
+{
+	unsigned next;
+
+	put(w, "Views(");
+	for (unsigned k = 0; k < r->views; k = next) {
+		char *text = text_of(&r->view[k]);
+
+		for (next = k + 1; text && next < r->views; next++) {
+			char *other = text_of(&r->view[next]);
+			bool alike = other && !strcmp(text, other);
+
+			free(other);
+			if (!alike)
+				break;
+		}
+		put(w, "%s", k ? ", " : "");
+		if (next > k + 1)
+			put(w, "%u * ", next - k);
+		put(w, "[%s]", text ? text : "");
+		w->full |= !text;
+		free(text);
+	}
+	put(w, ")");
+}
+
+static void put_recipe(struct writer *w, const struct tsi_recipe *r)
+{
+	if (r->several)
+		put_views(w, r);
+	else
+		put_ops(w, r->view[0].first);
 }
 
 int tsi_recipe_finish(struct tsi_recipe *r)
 {
 	struct writer w = { .text = r->text };
-	int err;
+	int err = 0;
 
-	if (!r->first)
-		return tsi_err(TSOCK_EARG, "transform: it has no operation");
-	err = find_size(r);
+	r->same_rows = true;
+	for (unsigned k = 0; k < r->views && !err; k++) {
+		if (!r->view[k].first)
+			return tsi_err(TSOCK_EARG,
+				       "transform: it has no operation");
+		err = find_size(&r->view[k]);
+		look_at_rows(r, &r->view[k]);
+	}
 	if (err)
 		return err;
 	number_draws(r);
-	look_at_rows(r);
-	put_ops(&w, r->first);
+	put_recipe(&w, r);
 	if (w.full)
 		return tsi_err(TSOCK_EARG,
 			       "transform: with all arguments its text has "

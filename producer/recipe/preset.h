@@ -15,6 +15,17 @@
 
 #include "recipe/recipe.h"
 
+/* A view of SimCLR. */
+#define TSI_PRESET_SIMCLR \
+	"RandomResizedCrop(SIZE) RandomHorizontalFlip() " \
+	"RandomApply([ColorJitter(0.8, 0.8, 0.8, 0.2)], p=0.8) " \
+	"RandomGrayscale(0.2) PILGaussianBlur(0.5)"
+
+/* A view of DINO, without its blur. */
+#define TSI_PRESET_DINO(size, scale) \
+	"RandomResizedCrop(" #size ", (" scale "), interpolation=bicubic) " \
+	"RandomHorizontalFlip() RandomApply([ColorJitter(0.4, 0.4, 0.2, 0.1)" \
+	"], p=0.8) RandomGrayscale(0.2)"
 /* All of them, in the order in which --help lists them. */
 #define TSI_PRESETS(P) \
 	P("train", false, "RandomResizedCrop(SIZE) RandomHorizontalFlip()", \
@@ -33,6 +44,22 @@
 	  "RandomResizedCropAndInterpolation(SIZE) RandomHorizontalFlip() " \
 	  "TimmRandAugment(m=9, mstd=0.5, inc=True)", \
 	  "timm's --aa rand-m9-mstd0.5-inc1, as in DeiT") \
+	P("simclr", false, "Views(2 * [" TSI_PRESET_SIMCLR "])", \
+	  "SimCLR's two views") \
+	P("dino", false, \
+	  "Views([" TSI_PRESET_DINO( \
+		  SIZE, \
+		  "0.4, 1") " PILGaussianBlur(1)], " \
+			    "[" TSI_PRESET_DINO( \
+				    SIZE, \
+				    "0.4, 1") " PILGaussianBlur(0.1) " \
+					      "RandomSolarize(128, 0.2)], 8 " \
+					      "* [" TSI_PRESET_DINO( \
+						      96, \
+						      "0.05, 0.4") " PILGauss" \
+								   "ianBlur(" \
+								   "0.5)])", \
+	  "DINO's two global views and eight local ones of 96 x 96") \
 	P("cifar", false, "RandomCrop(32, padding=4) RandomHorizontalFlip()", \
 	  "crops of 32 x 32 pixels in a border of 4")
 

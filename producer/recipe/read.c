@@ -22,6 +22,7 @@ struct reader {
 	struct tsi_recipe *recipe;
 	unsigned depth;
 	unsigned inside; /* of so many operations */
+	bool viewing;    /* inside of Views */
 };
 
 static int read_list(struct reader *r, struct tsi_op **first);
@@ -380,7 +381,7 @@ static int read_end(struct reader *r, const struct tsi_op_type *type)
 	struct call c = { .op = &op, .name = r->text.token };
 	int err = read_call(r, &c);
 
-	if (!err && r->inside)
+	if (!err && (r->inside || r->viewing))
 		return tsi_text_fail(&r->text, &c.name,
 				     "%s can't be in another operation",
 				     type->name);
@@ -402,6 +403,11 @@ static int read_op(struct reader *r, struct tsi_op **to)
 		return refuse_type(r, &name);
 	if (type->end)
 		return read_end(r, type);
+	if (r->recipe->several && !r->viewing)
+		return tsi_text_fail(&r->text, &name,
+				     "%s stands behind Views: put it into each "
+				     "of them",
+				     type->name);
 	if (r->recipe->ends.normalize && !type->floats)
 		return tsi_text_fail(
 			&r->text, &name,
@@ -414,6 +420,73 @@ static int read_op(struct reader *r, struct tsi_op **to)
 	c.op = *to;
 	c.op->behind = r->recipe->ended ? &r->recipe->ends : NULL;
 	return read_call(r, &c);
+}
+
+/* A list of operations, or one alone, is a view. */
+static int read_view(struct reader *r)
+{
+	struct tsi_recipe *recipe = r->recipe;
+
+	if (recipe->views == TSI_RECIPE_VIEWS)
+		return tsi_text_fail(&r->text, &r->text.token,
+				     "a sample has at most %d views",
+				     TSI_RECIPE_VIEWS);
+	if (holds_only(&r->text.token))
+		tsi_text_next(&r->text);
+	return read_list(r, &recipe->view[recipe->views++].first);
+}
+
+/* "3 * [...]": the view that is behind it, so many times. */
+static int read_repeated(struct reader *r)
+{
+	const struct tsi_token count = r->text.token;
+	struct tsi_text at;
+	int err = 0;
+
+	tsi_text_next(&r->text);
+	if (!tsi_text_is_sign(&r->text.token, '*') ||
+	    tsi_text_peek(&r->text) != TSI_TOKEN_OPEN || count.number < 1 ||
+	    count.number > TSI_RECIPE_VIEWS)
+		return tsi_text_fail(&r->text, &count,
+				     "a number of views from 1 to %d stands "
+				     "before one: 2 * [...]",
+				     TSI_RECIPE_VIEWS);
+	tsi_text_next(&r->text);
+	at = r->text;
+	for (unsigned k = 0; k < (unsigned)count.number && !err; k++) {
+		r->text = at;
+		err = read_view(r);
+	}
+	return err;
+}
+
+/* Views([...], [...]): several images for a sample. */
+static int read_views(struct reader *r)
+{
+	const struct tsi_token name = r->text.token;
+	struct tsi_recipe *recipe = r->recipe;
+	int err = 0;
+
+	if (r->inside || recipe->ops || recipe->several || recipe->ended)
+		return tsi_text_fail(&r->text, &name,
+				     "Views holds all operations: it stands "
+				     "first, and not in another one");
+	recipe->several = r->viewing = true;
+	recipe->views = 0;
+	tsi_text_next(&r->text);
+	tsi_text_next(&r->text);
+	while (!err && (r->text.token.kind == TSI_TOKEN_NAME ||
+			r->text.token.kind == TSI_TOKEN_NUMBER ||
+			r->text.token.kind == TSI_TOKEN_OPEN))
+		err = r->text.token.kind == TSI_TOKEN_NUMBER ? read_repeated(r)
+							     : read_view(r);
+	if (!err && (r->text.token.kind != TSI_TOKEN_CLOSE || !recipe->views))
+		err = tsi_text_fail(&r->text, &r->text.token,
+				    "Views has lists of operations: "
+				    "Views([...], [...])");
+	tsi_text_next(&r->text);
+	r->viewing = false;
+	return err;
 }
 
 /* Operations up to the end of the text or to what closes a list. */
@@ -429,6 +502,8 @@ static int read_ops(struct reader *r, struct tsi_op **first)
 		    tsi_text_peek(&r->text) == TSI_TOKEN_OPEN) {
 			tsi_text_next(&r->text);
 			err = read_list(r, to);
+		} else if (tsi_text_is(t, "Views")) {
+			err = read_views(r);
 		} else if (t->kind == TSI_TOKEN_NAME) {
 			err = read_op(r, to);
 		} else if (t->kind == TSI_TOKEN_OPEN) {
@@ -477,8 +552,9 @@ int tsi_recipe_read(const char *text, struct tsi_recipe **out)
 	r.recipe = calloc(1, sizeof(*r.recipe));
 	if (!r.recipe)
 		return tsi_err(TSOCK_ENOMEM, "no memory for a recipe");
+	r.recipe->views = 1;
 	tsi_text_begin(&r.text, text);
-	err = read_ops(&r, &r.recipe->first);
+	err = read_ops(&r, &r.recipe->view[0].first);
 	if (!err && r.text.token.kind != TSI_TOKEN_END)
 		err = tsi_text_fail(&r.text, &r.text.token,
 				    "the name of an operation is wanted");

@@ -15,12 +15,19 @@ void tsi_recipe_free(struct tsi_recipe *r)
 int tsi_recipe_draw(const struct tsi_recipe *r, struct tsi_op_sample *s,
 		    double *draws)
 {
+	const struct tsi_op_sample image = *s;
+	uint64_t most = (uint64_t)s->width * s->height;
 	int err = 0;
 
 	memset(draws, 0, r->draws * sizeof(*draws));
-	s->most = (uint64_t)s->width * s->height;
-	for (const struct tsi_op *op = r->first; op && !err; op = op->next)
-		err = tsi_op_draw(op, s, draws);
+	for (unsigned k = 0; k < r->views && !err; k++) {
+		*s = image;
+		s->most = most;
+		for (const struct tsi_op *op = r->view[k].first; op && !err;
+		     op = op->next)
+			err = tsi_op_draw(op, s, draws);
+		most = s->most;
+	}
 	return err;
 }
 
@@ -33,20 +40,21 @@ plan_from(const struct tsi_op *op, const double *draws, struct tsi_geometry *g)
 	return op;
 }
 
-const struct tsi_op *tsi_recipe_plan(const struct tsi_recipe *r, uint32_t width,
-				     uint32_t height, const double *draws,
+const struct tsi_op *tsi_recipe_plan(const struct tsi_recipe_view *v,
+				     uint32_t width, uint32_t height,
+				     const double *draws,
 				     struct tsi_geometry *g)
 {
 	struct tsi_geometry_axes a;
 	const struct tsi_op *rest;
 
 	*g = tsi_geometry_of(width, height);
-	rest = plan_from(r->first, draws, g);
+	rest = plan_from(v->first, draws, g);
 	if (tsi_geometry_axes(g, &a))
 		return rest;
 	/* A window beside the image: there is nothing to decode for it. */
 	*g = tsi_geometry_of(width, height);
-	return r->first;
+	return v->first;
 }
 
 int tsi_recipe_apply(const struct tsi_op *from, const double *draws,
@@ -70,12 +78,26 @@ int tsi_recipe_apply(const struct tsi_op *from, const double *draws,
 	return err;
 }
 
+static uint32_t least_of(const struct tsi_recipe_view *v, uint32_t width,
+			 uint32_t height)
+{
+	const struct tsi_op *op = v->first;
+
+	return v->first_alone && op->type->least_bottom
+		       ? op->type->least_bottom(op, width, height)
+		       : 1;
+}
+
 uint32_t tsi_recipe_least_bottom(const struct tsi_recipe *r, uint32_t width,
 				 uint32_t height)
 {
-	const struct tsi_op *op = r->first;
+	uint32_t most = 1;
 
-	return r->first_alone && op->type->least_bottom
-		       ? op->type->least_bottom(op, width, height)
-		       : 1;
+	/* A sample needs what any of its views does. */
+	for (unsigned k = 0; k < r->views; k++) {
+		uint32_t least = least_of(&r->view[k], width, height);
+
+		most = least > most ? least : most;
+	}
+	return most;
 }

@@ -19,24 +19,34 @@
 /* Largest edge of a sample. */
 #define TSI_RECIPE_EDGE 4096
 
-struct tsi_recipe {
-	struct tsi_op *first; /* NULL: there are none */
-	unsigned ops;         /* all, those in others with them */
-	unsigned draws;       /* numbers that a sample's draws have */
-	/* The sample; its size is known. */
+/* Most images that a sample has. */
+#define TSI_RECIPE_VIEWS 12
+
+/* One of the images that are made for a sample, all of the same file. */
+struct tsi_recipe_view {
+	struct tsi_op *first; /* of its operations */
+	/* Its size, which is known. */
 	uint32_t width;
 	uint32_t height;
 	unsigned channels;
-	/*
-	 * Each sample needs the same rows of an image, whatever its draws: a
-	 * damaged file is bad for all of them, or for none.
-	 */
-	bool same_rows;
 	/*
 	 * The first operation alone decides which rows: none behind it that is
 	 * planned changes the size.
 	 */
 	bool first_alone;
+};
+
+struct tsi_recipe {
+	struct tsi_recipe_view view[TSI_RECIPE_VIEWS];
+	unsigned views; /* at least 1 */
+	unsigned ops;   /* all, those in others with them */
+	unsigned draws; /* numbers that a sample's draws have */
+	/*
+	 * Each sample needs the same rows of an image, whatever its draws: a
+	 * damaged file is bad for all of them, or for none.
+	 */
+	bool same_rows;
+	bool several;         /* the text has Views(...) */
 	bool ended;           /* the text says what tensors are to be, */
 	struct tsi_ends ends; /* which is this */
 	/* The text with all arguments, without the ends. */
@@ -50,19 +60,20 @@ void tsi_recipe_free(struct tsi_recipe *r);
 
 /*
  * Write the draws of a sample, r->draws numbers; s, which has the image's size,
- * gets the sample's.  Fails with EDATA: an operation can't be done to such an
+ * gets that of the last view.  Fails with EDATA: an operation can't be done to such an
  * image.
  */
 int tsi_recipe_draw(const struct tsi_recipe *r, struct tsi_op_sample *s,
 		    double *draws);
 
 /*
- * What of a recipe can be done while an image of this size is decoded: *g, and
+ * What of a view can be done while an image of this size is decoded: *g, and
  * the operation that is the first one to be done on the picture, NULL if that
  * is all.
  */
-const struct tsi_op *tsi_recipe_plan(const struct tsi_recipe *r, uint32_t width,
-				     uint32_t height, const double *draws,
+const struct tsi_op *tsi_recipe_plan(const struct tsi_recipe_view *v,
+				     uint32_t width, uint32_t height,
+				     const double *draws,
 				     struct tsi_geometry *g);
 
 /* Do `from` and all behind it.  Fails with TSOCK_ENOMEM. */

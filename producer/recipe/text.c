@@ -132,6 +132,11 @@ bool tsi_text_is(const struct tsi_token *token, const char *name)
 	       !strncasecmp(token->text, name, token->len);
 }
 
+bool tsi_text_is_sign(const struct tsi_token *token, char sign)
+{
+	return token->kind == TSI_TOKEN_STRANGE && *token->from == sign;
+}
+
 int tsi_text_fail(const struct tsi_text *t, const struct tsi_token *where,
 		  const char *fmt, ...)
 {

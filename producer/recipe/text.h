@@ -50,6 +50,9 @@ enum tsi_token_kind tsi_text_peek(const struct tsi_text *t);
 /* Is the token at hand this name, in letters of any case? */
 bool tsi_text_is(const struct tsi_token *token, const char *name);
 
+/* Is it this sign, which begins no other token? */
+bool tsi_text_is_sign(const struct tsi_token *token, char sign);
+
 /*
  * Set the message: the sentence and the part of the text that it is about,
  * marked.  Returns TSOCK_EARG.

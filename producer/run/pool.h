@@ -26,7 +26,8 @@ enum tsi_field {
 	TSI_FIELD_WEIGHT, /* of a selection alone */
 	TSI_FIELD_KEY,    /* if asked for, */
 	TSI_FIELD_DRAWS,  /* and if there are any: without the ones before */
-	TSI_FIELDS,
+	TSI_FIELD_MORE,   /* then the views behind the first */
+	TSI_FIELDS = TSI_FIELD_MORE + TSI_RECIPE_VIEWS - 1,
 };
 
 struct tsi_pool;
@@ -47,6 +48,7 @@ struct tsi_pool_opts {
 	uint64_t cache;     /* bytes that packed images may take; 0: none */
 	uint32_t key_width; /* bytes of the field key; 0: there is none */
 	bool draws;         /* there is a field draws */
+	unsigned views;     /* images of a sample */
 	/*
 	 * Samples in the ring: what the workers read ahead stays small against
 	 * it, else their unfinished samples would hold the head up.

@@ -46,6 +46,13 @@ static const struct tsock_field fields[TSI_FIELDS] = {
 	[TSI_FIELD_DRAWS] = { .name = "draws", .dtype = TSOCK_F64, .ndim = 1 },
 };
 
+static void set_size(struct tsock_field *f, const struct tsi_recipe_view *v)
+{
+	f->shape[0] = v->height;
+	f->shape[1] = v->width;
+	f->shape[2] = v->channels;
+}
+
 /* schema: TSI_FIELDS. */
 static void serve_opts(const struct tsi_pipeline_opts *o, uint32_t key_width,
 		       uint64_t epoch_len, struct tsock_field *schema,
@@ -58,9 +65,7 @@ static void serve_opts(const struct tsi_pipeline_opts *o, uint32_t key_width,
 	assert(n == TSI_FIELD_INDEX);
 	memcpy(schema, fields, sizeof(fields));
 	memcpy(schema, own, n * sizeof(*schema));
-	schema[TSI_FIELD_IMAGE].shape[0] = o->recipe->height;
-	schema[TSI_FIELD_IMAGE].shape[1] = o->recipe->width;
-	schema[TSI_FIELD_IMAGE].shape[2] = o->recipe->channels;
+	set_size(&schema[TSI_FIELD_IMAGE], &o->recipe->view[0]);
 	*out = (struct tsock_serve_opts)TSOCK_SERVE_OPTS_INIT;
 	out->nfields = o->select ? TSI_FIELD_KEY : TSI_FIELD_WEIGHT;
 	if (key_width) {
@@ -70,6 +75,13 @@ static void serve_opts(const struct tsi_pipeline_opts *o, uint32_t key_width,
 	if (o->recipe->draws) {
 		schema[out->nfields] = fields[TSI_FIELD_DRAWS];
 		schema[out->nfields++].shape[0] = o->recipe->draws;
+	}
+	for (unsigned k = 1; k < o->recipe->views; k++) {
+		struct tsock_field *f = &schema[out->nfields++];
+
+		*f = own[TSI_FIELD_IMAGE];
+		snprintf(f->name, sizeof(f->name), "image%u", k + 1);
+		set_size(f, &o->recipe->view[k]);
 	}
 	out->fields = schema;
 	out->epoch_len = epoch_len;
@@ -280,6 +292,7 @@ int tsi_service_start(struct tsi_service *s)
 		.cache = s->o->image_cache,
 		.key_width = s->key_width,
 		.draws = s->o->recipe->draws > 0,
+		.views = s->o->recipe->views,
 		.open_files = s->o->open_files,
 		.capacity = s->geometry.capacity,
 	};

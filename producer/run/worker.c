@@ -173,6 +173,7 @@ static int decode(struct tsi_worker *w, const struct tsi_job *j,
 	if (record)
 		data = record;
 	tsi_image_trust(w->image, record || j->kept);
+	tsi_image_set_more(w->image, to->more);
 	/* The draws are the sample's, whichever file it is made from. */
 	err = tsi_image_load_file(w->image, file, data, len,
 				  (uint32_t)j->target.id.epoch,

@@ -333,7 +333,8 @@ static void check_load(const uint8_t *data, size_t len, unsigned how,
 {
 	struct tsi_image_opts o = options(how);
 	bool eval = how & 1;
-	size_t bytes = (size_t)o.recipe->width * o.recipe->height * 3;
+	size_t bytes =
+		(size_t)o.recipe->view[0].width * o.recipe->view[0].height * 3;
 	uint8_t *a = malloc(bytes), *b = malloc(bytes);
 	struct tsi_image *fresh;
 	int err;

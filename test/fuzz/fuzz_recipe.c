@@ -51,6 +51,8 @@ static void seed(const char *folder)
 			 " Resize((12, 9)) Normalize(0.5, 0.5)");
 		put(folder, type->name, text);
 	}
+	put(folder, "views",
+	    "Views([Pad(2) CenterCrop(9)], [RandomResizedCrop(4)])");
 	for (unsigned k = 0; (p = tsi_preset_at(k)) != NULL; k++) {
 		never(tsi_preset_recipe(p, 16, 20, &r));
 		put(folder, p->name, r->text);
@@ -69,6 +71,17 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	return 0;
 }
 
+static void make(const struct tsi_recipe_view *v, uint32_t width,
+		 uint32_t height, const double *draws)
+{
+	never(tsi_canvas_begin(&canvas, width, height, 3));
+	for (size_t i = 0; i < tsi_canvas_bytes(&canvas); i++)
+		canvas.pixels[i] = (uint8_t)(i * 7 + i / 3 * 31);
+	never(tsi_recipe_apply(v->first, draws, &canvas));
+	never(canvas.width != v->width || canvas.height != v->height ||
+	      canvas.channels != v->channels);
+}
+
 static void run(const struct tsi_recipe *r, const uint8_t *head)
 {
 	struct tsi_op_sample s = { .index = head[2],
@@ -81,15 +94,8 @@ static void run(const struct tsi_recipe *r, const uint8_t *head)
 	never(!draws);
 	err = tsi_recipe_draw(r, &s, draws);
 	never(err && err != TSOCK_EDATA);
-	if (!err && s.most <= MOST_PIXELS) {
-		never(s.width != r->width || s.height != r->height);
-		never(tsi_canvas_begin(&canvas, width, height, 3));
-		for (size_t i = 0; i < tsi_canvas_bytes(&canvas); i++)
-			canvas.pixels[i] = (uint8_t)(i * 7 + i / 3 * 31);
-		never(tsi_recipe_apply(r->first, draws, &canvas));
-		never(canvas.width != r->width || canvas.height != r->height ||
-		      canvas.channels != r->channels);
-	}
+	for (unsigned k = 0; !err && s.most <= MOST_PIXELS && k < r->views; k++)
+		make(&r->view[k], width, height, draws);
 	free(draws);
 }
 

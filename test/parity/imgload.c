@@ -4,7 +4,8 @@
  *
  *     imgload RECIPE SEED [PILLOW [WAY,...]]
  *
- * says in three 32-bit numbers how high, wide and deep samples are, reads lines
+ * says in three 32-bit numbers how high, wide and deep samples are (of several
+ * views, the first), reads lines
  * "EPOCH INDEX PATH" and answers each with eight numbers (error code, the five
  * of the box, bytes of the rest, numbers of the draws), the rest (pixels, or
  * the message of the error) and the draws.  With an index of JPEG files INDEX is the number
@@ -81,6 +82,31 @@ static void pack(struct tsi_record_maker *m, uint8_t **data, size_t *len)
 	*len = r.len;
 }
 
+/* Of all views. */
+static size_t bytes_of(const struct tsi_recipe *r)
+{
+	size_t n = 0;
+
+	for (unsigned k = 0; k < r->views; k++)
+		n += (size_t)r->view[k].width * r->view[k].height *
+		     r->view[k].channels;
+	return n;
+}
+
+/* The views behind the first go behind it. */
+static void set_more(struct tsi_image *img, const struct tsi_recipe *r,
+		     uint8_t *pixels)
+{
+	uint8_t *more[TSI_RECIPE_VIEWS - 1] = { NULL };
+
+	for (unsigned k = 0; k + 1 < r->views; k++) {
+		pixels += (size_t)r->view[k].width * r->view[k].height *
+			  r->view[k].channels;
+		more[k] = pixels;
+	}
+	tsi_image_set_more(img, more);
+}
+
 /* maker: of packed images, or NULL. */
 static void load(struct tsi_image *img, struct tsi_record_maker *maker,
 		 const char *line, uint8_t *pixels, const struct tsi_recipe *r)
@@ -112,9 +138,7 @@ static void load(struct tsi_image *img, struct tsi_record_maker *maker,
 		       0);
 	else {
 		tsi_image_copy_draws(img, draws);
-		answer(0, &box, pixels,
-		       (size_t)r->width * r->height * r->channels, draws,
-		       r->draws);
+		answer(0, &box, pixels, bytes_of(r), draws, r->draws);
 	}
 }
 
@@ -146,13 +170,14 @@ int main(int argc, char **argv)
 		die(tsock_errmsg());
 	if (tsi_image_create(&opts, &img))
 		die(tsock_errmsg());
-	size[0] = (int32_t)recipe->height;
-	size[1] = (int32_t)recipe->width;
-	size[2] = (int32_t)recipe->channels;
+	size[0] = (int32_t)recipe->view[0].height;
+	size[1] = (int32_t)recipe->view[0].width;
+	size[2] = (int32_t)recipe->view[0].channels;
 	say(size, sizeof(size));
-	pixels = malloc((size_t)size[0] * (size_t)size[1] * (size_t)size[2]);
+	pixels = malloc(bytes_of(recipe));
 	if (!pixels)
 		die("no memory");
+	set_more(img, recipe, pixels);
 	while (fgets(line, sizeof(line), stdin))
 		load(img, maker, line, pixels, recipe);
 	free(pixels);

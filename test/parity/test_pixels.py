@@ -54,6 +54,13 @@ class Recipe:
         assert self.process.wait() == 0
 
     def __call__(self, path, epoch=0, index=0):
+        err, box, rest = self.load(path, epoch, index)
+        if err:
+            return err, box, rest.decode()
+        return 0, box, np.frombuffer(rest, np.uint8).reshape(self.shape)
+
+    def load(self, path, epoch=0, index=0):
+        """The bytes of all views."""
         self.process.stdin.write(f"{epoch} {index} {path}\n".encode())
         self.process.stdin.flush()
         head = self.process.stdout.read(32)
@@ -62,9 +69,7 @@ class Recipe:
         rest = self.process.stdout.read(length)
         self.draws = struct.unpack(f"{ndraws}d",
                                    self.process.stdout.read(8 * ndraws))
-        if err:
-            return err, box, rest.decode()
-        return 0, box, np.frombuffer(rest, np.uint8).reshape(self.shape)
+        return err, box, rest
 
 
 class Loader(Recipe):

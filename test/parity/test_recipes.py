@@ -124,6 +124,22 @@ RECIPES = [
 ]
 
 
+# Several images of a file: SimCLR's two views, DINO's global and local ones.
+VIEWS = [
+    "Views([RandomResizedCrop(96) RandomHorizontalFlip() ColorJitter(0.4)], "
+    "[RandomResizedCrop(96) RandomHorizontalFlip() ColorJitter(0.4)])",
+    "Views([RandomResizedCrop(112, (0.4, 1), interpolation=bicubic)], "
+    "[RandomResizedCrop(112, (0.4, 1), interpolation=bicubic) "
+    "PILGaussianBlur(0.1) RandomSolarize(128, 0.2)], " +
+    ", ".join(3 * ["[RandomResizedCrop(48, (0.05, 0.4)) "
+                   "RandomHorizontalFlip() RandomGrayscale(0.5)]"]) + ")",
+    "Views([Resize(20) CenterCrop(16)], [RandomVerticalFlip() "
+    "RandomCrop(9, pad_if_needed=True)], [Pad(1) RandomInvert() "
+    "Resize((5, 7))])",
+    "Views([CenterCrop(3)])",
+]
+
+
 @pytest.fixture(scope="session")
 def files(tmp_path_factory):
     folder, rng, paths = tmp_path_factory.mktemp("recipes"), np.random.default_rng(5), []
@@ -143,6 +159,22 @@ def full(text):
          "--transform", text],
         check=True, stdout=subprocess.PIPE, text=True).stdout
     return re.search("^transform=(.*)$", said, re.M)[1]
+
+
+@pytest.mark.skipif(PILLOW < 13, reason="the order of passes is Pillow 13's")
+@pytest.mark.parametrize("views", VIEWS)
+def test_views_are_each_torchvisions(files, views):
+    transform = full(views)
+    with Recipe(views) as loader:
+        for number, path in enumerate(files):
+            image = Image.open(path).convert("RGB")
+            for index in range(10):
+                err, _, got = loader.load(path, 2, index)
+                assert not err, got
+                want = b"".join(
+                    made.tobytes()
+                    for made in replay(image, loader.draws, transform))
+                assert got == want, (image.size, index)
 
 
 def must_agree(text, files, indices):

@@ -32,7 +32,8 @@ static int box_of(const struct tsi_recipe *r, const struct tsi_op_sample *of,
 
 	if (err)
 		return err;
-	assert_null(tsi_recipe_plan(r, of->width, of->height, draws, g));
+	assert_null(
+		tsi_recipe_plan(&r->view[0], of->width, of->height, draws, g));
 	tsi_geometry_box(g, box);
 	return 0;
 }
@@ -276,7 +277,7 @@ static void a_random_crop_counts_from_the_border_on(void **state)
 		assert_in_range(draws[0], 0, 8);
 		assert_in_range(draws[1], 0, 8);
 		seen |= 1u << (unsigned)draws[0] | 512u << (unsigned)draws[1];
-		assert_null(tsi_recipe_plan(r, 8, 8, draws, &g));
+		assert_null(tsi_recipe_plan(&r->view[0], 8, 8, draws, &g));
 		tsi_geometry_box(&g, &b);
 		assert_int_equal(b.top, (int)draws[0] - 4);
 		assert_int_equal(b.left, (int)draws[1] - 4);

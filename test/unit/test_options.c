@@ -78,7 +78,7 @@ static void the_data_path_is_told_what_to_make(void **state)
 	assert_int_equal(p.rank, 2);
 	assert_int_equal(p.world, 5);
 	assert_ptr_equal(p.recipe, o.recipe);
-	assert_int_equal(p.recipe->width, 32);
+	assert_int_equal(p.recipe->view[0].width, 32);
 	assert_non_null(strstr(p.recipe->text, "Resize(size=256, "));
 	assert_int_equal(p.threads, 0);
 	assert_true(p.allow_bad.share == 0.01 && !p.allow_bad.given);

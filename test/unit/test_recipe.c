@@ -71,6 +71,26 @@ static void texts_are_what_print_shows(void **state)
 		    "CenterCrop(size=(8, 8))");
 }
 
+static void views_have_operations_and_draws_of_their_own(void **state)
+{
+	const struct tsi_recipe *r =
+		recipes_of("Views([CenterCrop(3)], 2 * [RandomCrop(5)], "
+			   "Compose([RandomCrop(5)])) ToTensor()");
+
+	(void)state;
+	assert_int_equal(r->views, 4);
+	assert_int_equal(r->view[0].width, 3);
+	assert_int_equal(r->view[3].width, 5);
+	assert_int_equal(r->draws, 6);
+	assert_true(r->ends.floats);
+	assert_string_equal(
+		r->text,
+		"Views([CenterCrop(size=(3, 3))], 3 * [RandomCrop(size=(5, 5), "
+		"padding=None, pad_if_needed=False, fill=0, "
+		"padding_mode=constant)])");
+	assert_string_equal(recipes_of("%s", r->text)->text, r->text);
+}
+
 static void refused(const char *text, const char *why, const char *marked)
 {
 	struct tsi_recipe *r = NULL;
@@ -121,6 +141,20 @@ static void wrong_texts_are_marked(void **state)
 		"ToTensor");
 	refused("CenterCrop(8) Normalize(0, 1) RandomHorizontalFlip()",
 		"stands behind Normalize", "RandomHorizontalFlip");
+	refused("CenterCrop(8) Views([CenterCrop(9)])", "it stands first",
+		"Views");
+	refused("Views([CenterCrop(9)]) CenterCrop(8)", "stands behind Views",
+		"CenterCrop");
+	refused("Views()", "Views has lists of operations", ")");
+	refused("Views([])", "no operation", "");
+	refused("Views(13 * [CenterCrop(9)])", "from 1 to 12", "13");
+	refused("Views(2 [CenterCrop(9)])", "2 * [...]", "2");
+	refused("Views(7 * [CenterCrop(9)], 6 * [CenterCrop(9)])",
+		"at most 12 views", "[");
+	refused("RandomApply([Views([CenterCrop(9)])])", "not in another one",
+		"Views");
+	refused("Views([CenterCrop(9), ToTensor()])", "can't be in",
+		"ToTensor");
 	refused("Resize(256)", "samples would differ in size", "");
 	refused("CenterCrop(8) RandomApply([CenterCrop(9)])",
 		"samples would differ in size", "");
@@ -139,10 +173,10 @@ static void choices_of_one_size_give_samples_of_it(void **state)
 	(void)state;
 	r = recipes_of("RandomChoice([RandomResizedCrop((8, 9)), "
 		       "CenterCrop((8, 9))])");
-	assert_int_equal(r->width, 9);
+	assert_int_equal(r->view[0].width, 9);
 	r = recipes_of("CenterCrop(30) RandomChoice([CenterCrop(8), "
 		       "Resize((8, 8))])");
-	assert_int_equal(r->height, 8);
+	assert_int_equal(r->view[0].height, 8);
 }
 
 static void deep_and_long_texts_are_refused(void **state)
@@ -247,11 +281,13 @@ static void planned_geometry_is_that_of_each_step(void **state)
 		fill(&one, s.width, s.height, &seed);
 		fill(&all, s.width, s.height, &same);
 		assert_int_equal(tsi_recipe_draw(recipe, &s, draws), 0);
-		assert_int_equal(tsi_recipe_apply(recipe->first, draws, &all),
-				 0);
-		for (const struct tsi_op *op = recipe->first; op; op = op->next)
+		assert_int_equal(
+			tsi_recipe_apply(recipe->view[0].first, draws, &all),
+			0);
+		for (const struct tsi_op *op = recipe->view[0].first; op;
+		     op = op->next)
 			assert_int_equal(tsi_op_apply(op, draws, &one), 0);
-		assert_int_equal(one.width, recipe->width);
+		assert_int_equal(one.width, recipe->view[0].width);
 		assert_int_equal(all.width, one.width);
 		assert_int_equal(all.height, one.height);
 		if (memcmp(one.pixels, all.pixels, tsi_canvas_bytes(&one)))
@@ -267,6 +303,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(texts_get_all_their_arguments),
 		cmocka_unit_test(texts_are_what_print_shows),
+		cmocka_unit_test(views_have_operations_and_draws_of_their_own),
 		cmocka_unit_test(wrong_texts_are_marked),
 		cmocka_unit_test(choices_of_one_size_give_samples_of_it),
 		cmocka_unit_test(deep_and_long_texts_are_refused),

@@ -62,12 +62,16 @@ class ProducerOptions(TypedDict, total=False):
     transform     what is done to each image, in the words of torchvision's
                   transforms: "RandomResizedCrop(224) RandomHorizontalFlip()";
                   @FILE: the text of a file; help lists what there is
+    views         images of each file, with draws of their own, decoded once:
+                  the fields image, image2, ...; for views that differ see
+                  Views in --transform help (1)
     preset        train: random resized crop and flip (default); eval: resize
                   and centre crop (default of --split val); torchvision-v2:
                   that of torchvision's newer weights (with --size 176 theirs);
                   timm: the default of timm's train.py; timm-rand: timm's --aa
-                  rand-m9-mstd0.5-inc1, as in DeiT; cifar: crops of 32 x 32
-                  pixels in a border of 4
+                  rand-m9-mstd0.5-inc1, as in DeiT; simclr: SimCLR's two views;
+                  dino: DINO's two global views and eight local ones of 96 x
+                  96; cifar: crops of 32 x 32 pixels in a border of 4
     size          side of the finished image (224)
     resize        eval: the shorter side before the crop (256)
     pillow        whose pixels to give: Pillow 13 and later resize some crops
@@ -145,7 +149,8 @@ class ProducerOptions(TypedDict, total=False):
     on_error: Literal["substitute", "raise"]
     allow_bad: float
     transform: Transform
-    preset: Literal["train", "eval", "torchvision-v2", "timm", "timm-rand", "cifar"]
+    views: int
+    preset: Literal["train", "eval", "torchvision-v2", "timm", "timm-rand", "simclr", "dino", "cifar"]
     size: int
     resize: int
     pillow: int

@@ -38,6 +38,7 @@ class Operation:
         self.name = name
         self.args: dict[str, Any] = {}
         self.children: list[Operation] = []
+        self.views: list[list[Operation]] = []  # of Views alone
 
     def __getitem__(self, name: str) -> Any:
         return self.args[name]
@@ -81,7 +82,7 @@ class _Reader:
         return tuple(values)
 
     def operation(self) -> Operation:
-        op = Operation(self._next()[0] or "")
+        op, times = Operation(self._next()[0] or ""), 1
         self._next()
         while not self._is(")"):
             if self._is(","):
@@ -89,6 +90,12 @@ class _Reader:
             elif self._is("["):
                 self._next()
                 op.children = self.operations()
+                op.views += times * [op.children]
+                times = 1
+                self._next()
+            elif self._tokens[self._at][1]:
+                # "8 * [...]"
+                times = int(self._next()[1])
                 self._next()
             else:
                 name = self._next()[0] or ""
@@ -491,6 +498,17 @@ def _run(image: Any, op: Operation, draws: Sequence[float]) -> Any:
     return image
 
 
+def _steps(
+    image: Any, steps: Sequence[Operation], draws: Sequence[float]
+) -> Any:
+    at = 0
+    for op in steps:
+        count = _count(op)
+        image = _run(image, op, draws[at : at + count])
+        at += count
+    return image
+
+
 def replay(image: Any, draws: Sequence[float], transform: str) -> Any:
     """What the producer made of an image, made by torchvision.
 
@@ -499,19 +517,23 @@ def replay(image: Any, draws: Sequence[float], transform: str) -> Any:
     transform  the recipe's full text, as `loader.transform` has it
 
     Returns a PIL image, whose bytes are those of the sample, but for what
-    `tsock-producer --transform help` says of an operation.  torchvision's
-    pixels are those of the Pillow that is installed: the producer's are
-    Pillow 13's, or with --pillow 12 those of an older one.
+    `tsock-producer --transform help` says of an operation; of a transform with
+    Views a tuple of such images, the fields "image", "image2", ...
+    torchvision's pixels are those of the Pillow that is installed: the
+    producer's are Pillow 13's, or with --pillow 12 those of an older one.
     """
-    at, values = 0, [float(v) for v in draws]
+    values = [float(v) for v in draws]
     steps = operations(transform)
-    if sum(map(_count, steps)) != len(values):
+    several = bool(steps) and steps[0].name == "Views"
+    views = steps[0].views if several else [steps]
+    counts = [sum(map(_count, view)) for view in views]
+    if sum(counts) != len(values):
         raise ValueError(
             "replay: the transform draws %d numbers for a sample, and %d were "
-            "given" % (sum(map(_count, steps)), len(values))
+            "given" % (sum(counts), len(values))
         )
-    for op in steps:
-        count = _count(op)
-        image = _run(image, op, values[at : at + count])
-        at += count
-    return image
+    images = []
+    for view, count in zip(views, counts):
+        images.append(_steps(image, view, values[:count]))
+        values = values[count:]
+    return tuple(images) if several else images[0]
