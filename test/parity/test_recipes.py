@@ -23,6 +23,9 @@ from test_pixels import IMGLOAD, PILLOW, Recipe, photo  # noqa: E402
 from tsock.replay import replay  # noqa: E402
 
 SIZES = [(1, 1), (1, 37), (41, 1), (3, 5), (40, 30), (97, 333), (224, 224)]
+# As JPEG, and in grey; others are PNG in colours.
+KINDS = [("JPEG", "RGB", (333, 97)), ("JPEG", "L", (51, 64)),
+         ("JPEG", "RGB", (1, 1)), ("PNG", "L", (29, 17)), ("PNG", "L", (1, 9))]
 
 # Each begins with a picture of the file's own size, and ends with one size.
 END = " Resize((33, 47))"
@@ -143,10 +146,11 @@ VIEWS = [
 @pytest.fixture(scope="session")
 def files(tmp_path_factory):
     folder, rng, paths = tmp_path_factory.mktemp("recipes"), np.random.default_rng(5), []
-    for k, (width, height) in enumerate(SIZES):
+    kinds = [("PNG", "RGB", size) for size in SIZES] + KINDS
+    for k, (kind, mode, (width, height)) in enumerate(kinds):
         image = Image.fromarray(photo(rng, width, height, 3))
-        path = folder / f"{k}.png"
-        image.save(path)
+        path = folder / f"{k}.{kind}"
+        image.convert(mode).save(path, kind)
         paths.append(path)
     return paths
 
