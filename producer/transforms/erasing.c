@@ -6,7 +6,7 @@
  */
 #include <math.h>
 
-#include "ops/fill.h"
+#include "ops/erase.h"
 #include "transforms/op.h"
 #include "transforms/sizes.h"
 
@@ -125,18 +125,17 @@ static int draw(const struct tsi_op *op, struct tsi_words *w, uint32_t width,
 static int apply(const struct tsi_op *op, const double *draws,
 		 struct tsi_canvas *c)
 {
-	const size_t row = tsi_canvas_row(c);
 	const struct tsi_arg_value *v = &op->arg[VALUE];
-	uint8_t value[3], *to;
+	const struct tsi_rect box = { (uint32_t)draws[LEFT],
+				      (uint32_t)draws[TOP],
+				      (uint32_t)draws[WIDTH],
+				      (uint32_t)draws[HEIGHT] };
+	double value[3];
 
-	/* Truncated, as by torch. */
 	for (unsigned k = 0; k < 3; k++)
-		value[k] = (uint8_t)(int)v->v[v->n == 3 ? k : 0];
-	to = c->pixels + (size_t)draws[TOP] * row +
-	     (size_t)draws[LEFT] * c->channels;
-	for (unsigned y = 0; draws[DONE] != 0 && y < (unsigned)draws[HEIGHT];
-	     y++, to += row)
-		tsi_fill(to, (size_t)draws[WIDTH], c->channels, value);
+		value[k] = v->v[v->n == 3 ? k : 0];
+	if (draws[DONE] != 0)
+		tsi_erase(c, &box, value);
 	return 0;
 }
 

@@ -16,8 +16,10 @@
 #include "base/err.h"
 #include "ops/blur.h"
 #include "ops/colour.h"
+#include "ops/erase.h"
 #include "ops/flip.h"
 #include "ops/geometry.h"
+#include "ops/mix.h"
 #include "ops/pad.h"
 #include "ops/warp.h"
 #include "ops/warp_map.h"
@@ -226,6 +228,64 @@ PLAIN(invert)
 PLAIN(autocontrast)
 PLAIN(equalize)
 
+/* LEFT TOP WIDTH HEIGHT VALUE*3 */
+static int erase(struct tsi_canvas *c, const double *v)
+{
+	const struct tsi_rect box = { (uint32_t)v[0], (uint32_t)v[1],
+				      (uint32_t)v[2], (uint32_t)v[3] };
+
+	tsi_erase(c, &box, v + 4);
+	return 0;
+}
+
+/* LEFT TOP WIDTH HEIGHT VALUE..., one for each of the box */
+static int erase_by_pixel(struct tsi_canvas *c, const double *v)
+{
+	const struct tsi_rect box = { (uint32_t)v[0], (uint32_t)v[1],
+				      (uint32_t)v[2], (uint32_t)v[3] };
+	float values[NUMBERS];
+
+	for (int i = 0; i < NUMBERS - 4; i++)
+		values[i] = (float)v[4 + i];
+	tsi_erase_by_pixel(c, &box, values);
+	return 0;
+}
+
+/* Version i of a picture, as test_colour.py makes it. */
+static int make_version(struct tsi_canvas *c, int i)
+{
+	if (i == 0)
+		return tsi_colour_invert(c);
+	if (i == 1)
+		return tsi_colour_brightness(c, 1.3);
+	return tsi_colour_posterize(c, 3);
+}
+
+/* BLENDED WEIGHT*3, and for the original before and behind them */
+static int mix(struct tsi_canvas *c, const double *v)
+{
+	static struct tsi_mix m;
+	int err = tsi_mix_begin(&m, c);
+
+	if (!err && v[4] != 0)
+		tsi_mix_add(&m, c, (float)v[4]);
+	for (int i = 0; !err && i < 3; i++) {
+		tsi_mix_original(&m, c);
+		err = make_version(c, i);
+		if (v[0] != 0)
+			tsi_mix_blend(&m, c, (float)v[1 + i]);
+		else
+			tsi_mix_add(&m, c, (float)v[1 + i]);
+	}
+	if (!err && v[0] == 0)
+		tsi_mix_sum(&m, c);
+	if (!err && v[5] != 0)
+		err = tsi_colour_blend_with(c, m.original.p, v[5]);
+	tsi_mix_fini(&m);
+	m = (struct tsi_mix){ 0 };
+	return err;
+}
+
 static const struct command commands[] = {
 	{ "affine", affine },
 	{ "rotate", rotate },
@@ -258,6 +318,9 @@ static const struct command commands[] = {
 	{ "invert", invert },
 	{ "autocontrast", autocontrast },
 	{ "equalize", equalize },
+	{ "erase", erase },
+	{ "erase_by_pixel", erase_by_pixel },
+	{ "mix", mix },
 };
 
 static const struct command *command_of(const char *name)

@@ -7,9 +7,11 @@ import pytest
 from ops import ours, pictures, same  # noqa: F401
 
 np = pytest.importorskip("numpy")
+torch = pytest.importorskip("torch")
 
 from PIL import Image, ImageEnhance  # noqa: E402
 from torchvision.transforms import functional as F  # noqa: E402
+from torchvision.transforms.v2 import functional as F2  # noqa: E402
 
 # Copies, halves, parts that float32 rounds, and factors that clip.
 FACTORS = [0, 1, .5, .1, 1 / 3, .999999, 1.000001, 1.9, 10, 1e9]
@@ -109,3 +111,84 @@ def test_histograms_are_stretched_as_by_torchvision(ours):
     for image in [*pictures(6), *few_values(np.random.default_rng(6))]:
         same(ours("autocontrast", image), F.autocontrast(image), image)
         same(ours("equalize", image), F.equalize(image), image)
+
+
+def boxes(rng, image):
+    w, h = image.size
+    yield 0, 0, w, h
+    for _ in range(3):
+        left, top = rng.randrange(w), rng.randrange(h)
+        yield (left, top, rng.randrange(1, w - left + 1),
+               rng.randrange(1, h - top + 1))
+
+
+def erased(image, left, top, width, height, values):
+    return F2.erase(image, top, left, height, width, values)
+
+
+def test_boxes_are_erased_as_by_torchvision(ours):
+    rng = random.Random(7)
+    for image in pictures(7):
+        channels = len(image.getbands())
+        for box in boxes(rng, image):
+            for value in ([0] * 3, [7.9, 255, -1], [300, -.5, 128.5]):
+                v = torch.tensor(value[:channels])[:, None, None]
+                same(ours("erase", image, *box, *value),
+                     erased(image, *box, v), f"{box} {value} of {image}")
+
+
+def test_boxes_of_noise_are_those_of_torchvision(ours):
+    """Up to 20 values: as many as a command may have."""
+    rng = random.Random(8)
+    torch.manual_seed(8)
+    for image in pictures(8):
+        channels = len(image.getbands())
+        w, h = min(image.width, 3), min(image.height, 2)
+        for scale in (1, 100):
+            v = torch.empty(channels, h, w).normal_() * scale
+            box = (rng.randrange(image.width - w + 1),
+                   rng.randrange(image.height - h + 1), w, h)
+            same(ours("erase_by_pixel", image, *box, *v.flatten().tolist()),
+                 erased(image, *box, v), f"{box} of {image}")
+
+
+def versions(image):
+    """As in opsdump.c."""
+    return [F.invert(image), F.adjust_brightness(image, 1.3),
+            F.posterize(image, 3)]
+
+
+def weights_of(rng, n):
+    """Dirichlet's, of float32."""
+    return rng.dirichlet([1] * n).astype(np.float32)
+
+
+def test_mixes_are_those_of_torchvision(ours):
+    rng = np.random.default_rng(9)
+    for image in pictures(9):
+        x = torch.from_numpy(np.array(image))
+        m = torch.from_numpy(weights_of(rng, 2))
+        w = torch.from_numpy(weights_of(rng, 3)) * m[1]
+        want = m[0] * x
+        for wi, aug in zip(w, versions(image)):
+            want.add_(wi * torch.from_numpy(np.array(aug)))
+        same(ours("mix", image, 0, *w.tolist(), m[0].item()),
+             want.to(torch.uint8).numpy(), image)
+
+
+def test_mixes_are_those_of_timm(ours):
+    rng = np.random.default_rng(10)
+    for image in pictures(10):
+        w = weights_of(rng, 3)
+        m = np.float32(rng.beta(1, 1))
+        mixed = np.zeros_like(image, dtype=np.float32)
+        for wi, aug in zip(w, versions(image)):
+            mixed += wi * np.asarray(aug, dtype=np.float32)
+        np.clip(mixed, 0, 255., out=mixed)
+        same(ours("mix", image, 0, *w, 0, m),
+             Image.blend(image, Image.fromarray(mixed.astype(np.uint8)), m),
+             image)
+        blended = image
+        for wi, aug in zip(w, versions(image)):
+            blended = Image.blend(blended, aug, wi)
+        same(ours("mix", image, 1, *w), blended, image)

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * erase.h - a box of a picture written over, as by torchvision's F.erase() on
+ * bytes.
+ *
+ * Values are truncated, and their lowest eight bits are taken: -1 is 255 and 300
+ * is 44, as torch's conversion has them on x86.  Noise of a standard deviation
+ * of 1 is 0 then for the most part.
+ */
+#ifndef TSI_OPS_ERASE_H
+#define TSI_OPS_ERASE_H
+
+#include "ops/canvas.h"
+#include "pixel/decoder.h"
+
+/* A box inside of the picture gets one value per channel, below 2^31 each. */
+void tsi_erase(struct tsi_canvas *c, const struct tsi_rect *box,
+	       const double *value);
+
+/* The same, with a value for each pixel of the box: [channel][y][x]. */
+void tsi_erase_by_pixel(struct tsi_canvas *c, const struct tsi_rect *box,
+			const float *values);
+
+#endif
