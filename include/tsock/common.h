@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * common.h - what consumers and servers have in common: the version, errors,
- * the log and fields.  tsock.h includes this, and says what holds for all.
+ * common.h - what consumers and servers share: the version, errors, the log and
+ * fields.  tsock.h includes this header and states the rules that hold for all
+ * functions.
  */
 #ifndef TSOCK_COMMON_H
 #define TSOCK_COMMON_H
@@ -57,7 +58,7 @@ TSOCK_API const char *tsock_errmsg(void);
 /* A constant name such as "TSOCK_ELOST"; never NULL.  Any thread. */
 TSOCK_API const char *tsock_strerror(int err);
 
-/* What a producer warns of: tsock_serve_warn(), tsock_warning(). */
+/* What a warning is about: tsock_serve_warn(), tsock_warning(). */
 enum tsock_warning_kind {
 	TSOCK_WARNING_OTHER = 0,
 	TSOCK_WARNING_BAD_FILES = 1,
@@ -75,9 +76,9 @@ enum tsock_log_level {
  * unless $TSOCK_LOG is set.
  * fn may be called from any thread.  Set it before anything is opened.
  *
- * While this process serves a stream, one thread of the library's own calls
- * fn, and nothing waits for it: when fn blocks, lines are dropped, and their
- * number is the next line.
+ * While this process serves a stream, a thread of the library calls fn, and
+ * nothing waits for it: while fn blocks, lines are dropped, and the next line
+ * says how many.
  */
 TSOCK_API void
 tsock_set_logger(void (*fn)(void *arg, int level, const char *line), void *arg);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * order.h - in which order an epoch visits the samples of a data set, and which
- * of them a rank reads: arithmetic, without a stream.  tsock.h includes this,
- * and says what holds for all.
+ * of them a rank reads: arithmetic, without a stream.  tsock.h includes this
+ * header and states the rules that hold for all functions.
  *
- * It is what tsock-producer and consumers do themselves, for programs that want
- * to know it.
+ * For programs that want to know in advance what tsock-producer and consumers
+ * do: these use the same functions.
  * Everything here is a function of its arguments alone, and may be called by
  * any thread, and in a forked child.
  */
@@ -81,16 +81,16 @@ TSOCK_API uint64_t tsock_order_len(const struct tsock_order_opts *opts);
 
 /*
  * Write the order of an epoch (counted from 0): index[i] is the number, below
- * count, of the sample of the data set that is the epoch's i-th.  index has
- * room for len of them, at least tsock_order_len() of the options; no more are
- * written.  Takes 10 to 40 ms for a million samples, and until it returns up to
- * 12 bytes of memory a sample; TORCH without shards draws the numbers of all
- * epochs before this one, a millisecond more for a million samples in each.
- * Fails with EARG (an unknown kind, no samples, a shard that isn't there, more
- * segments than samples in an epoch, segments with TORCH, too little room),
- * ENOTSUP (2^32 samples or more that are shuffled, 214,748,364 or more with
- * TORCH; an epoch so late that TORCH would draw more than 2^40 numbers for it),
- * ENOMEM; index is as it was then.
+ * count, of the data set's sample that comes i-th in the epoch.  index has room
+ * for len numbers, at least tsock_order_len(opts); no more than that are
+ * written.  Takes 10 to 40 ms for a million samples, and, until it returns, up
+ * to 12 bytes of memory per sample; TORCH without shards draws the numbers of
+ * all earlier epochs as well, which takes a millisecond more for a million
+ * samples in each.  Fails with EARG (an unknown kind, no samples, a shard that
+ * doesn't exist, more segments than samples in an epoch, segments with TORCH,
+ * too little room), ENOTSUP (2^32 samples or more that are shuffled,
+ * 214,748,364 or more with TORCH; an epoch so late that TORCH would draw more
+ * than 2^40 numbers for it), ENOMEM; then index is unchanged.
  */
 TSOCK_API int tsock_order(const struct tsock_order_opts *opts, uint64_t epoch,
 			  uint64_t *index, uint64_t len);
@@ -118,12 +118,12 @@ struct tsock_rank_opts {
 	}
 
 /*
- * A rank's next batch, where left samples of an epoch are left for all ranks
- * together: *count samples, 0 at the end, of which the first is the *first-th
- * of those that are left.  When all ranks have taken theirs, world * batch_size
- * samples fewer are left, or none.
+ * A rank's next batch, where left samples of an epoch remain for all ranks
+ * together: *count samples, 0 at the end; *first counts how many of the
+ * remaining samples come before its first one.  When all ranks have taken their
+ * batch, world * batch_size fewer samples remain, or none.
  * Fails with EARG (a rank that isn't below world, batch_size 0, another flag);
- * *first and *count are as they were then.
+ * then *first and *count are unchanged.
  */
 TSOCK_API int tsock_rank_next(const struct tsock_rank_opts *opts, uint64_t left,
 			      uint64_t *first, uint64_t *count);

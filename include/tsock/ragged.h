@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * ragged.h - batches with shapes of their own, such as padded text.  tsock.h
- * includes this, and says what holds for all.
+ * includes this header and states the rules that hold for all functions.
  *
  * A ragged stream is a ring of batches: a sample of the stream is a whole
- * batch, packed into bytes.  It is served and read with what serve.h and
- * consumer.h have; the functions here write a packed batch into a slot and read
- * it in place.  tsock.serve(ragged=True) of the Python package serves such
- * streams, and tsock.DataLoader(name, batch_size=None) reads them, whoever
+ * batch, packed into bytes.  It is served and read with the functions of
+ * serve.h and consumer.h; the functions here write a packed batch into a slot
+ * and read it in place. tsock.serve(ragged=True) of the Python package serves
+ * such streams, and tsock.DataLoader(name, batch_size=None) reads them, whoever
  * serves them.
  *
  * Serving    One field, "batch", TSOCK_U8, of one dimension: the bytes of the
  *            largest batch (tsock_ragged_bytes()), rounded up to a multiple of
  *            4096.  max_batch is 1, and ring, epoch_len and dataset_len count
- *            batches.  TSOCK_RAGGED_IDENTITY is a part of identity: by it
- *            Python's loader knows that it has to unpack.
+ *            batches.  TSOCK_RAGGED_IDENTITY has to be a part of identity: it
+ *            tells Python's loader to unpack.
  *
  *                struct tsock_ragged_array a[2] = {
  *                        { TSOCK_RAGGED_I32, 2, { 8, width }, 0, NULL },
@@ -75,7 +75,8 @@ extern "C" {
 #define TSOCK_RAGGED_DIMS 8
 #define TSOCK_RAGGED_ALIGN 64 /* of a slot and of each array in it */
 
-/* More than a field can have.  A part of the layout: append, never renumber. */
+/* More types than a field can have.  Part of the layout: append, never
+ * renumber. */
 enum tsock_ragged_dtype {
 	TSOCK_RAGGED_BOOL = 0, /* a byte, 0 or 1 */
 	TSOCK_RAGGED_U8 = 1,
@@ -103,8 +104,9 @@ struct tsock_ragged_array {
 };
 
 /*
- * Bytes that a batch takes in a slot, of arrays' dtype, ndim and shape.  0, and
- * a message, where tsock_ragged_write() would fail in a slot of any size.
+ * The bytes that a batch takes in a slot, from dtype, ndim and shape of arrays.
+ * 0, and a message, where tsock_ragged_write() would fail in a slot of any
+ * size.
  */
 TSOCK_API uint64_t tsock_ragged_bytes(const char *nest,
 				      const struct tsock_ragged_array *arrays,
@@ -113,11 +115,11 @@ TSOCK_API uint64_t tsock_ragged_bytes(const char *nest,
 /*
  * Begin a batch in a slot of room bytes: write all but the arrays' elements,
  * and set bytes and data of each array.  The caller writes the elements to
- * data, and then commits the slot.  The nest is taken as it is: one that can't
- * be read is found by the consumers.
+ * data, and then commits the slot.  The nest isn't checked: consumers find out
+ * if it can't be read.
  * Fails with EARG (a batch that is larger than room, an unknown dtype, too many
- * dimensions, a slot that isn't at a multiple of 64); slot and arrays are as
- * they were then.
+ * dimensions, a slot that isn't at a multiple of 64); then slot and arrays are
+ * unchanged.
  */
 TSOCK_API int tsock_ragged_write(void *slot, uint64_t room, const char *nest,
 				 struct tsock_ragged_array *arrays,
@@ -125,14 +127,15 @@ TSOCK_API int tsock_ragged_write(void *slot, uint64_t room, const char *nest,
 
 /*
  * Find the arrays of the batch in a slot of room bytes: fill in arrays, whose
- * data is in the slot.  Nothing is copied; the elements live as long as the
- * batch (tsock_batch_release()) and are read-only without TSOCK_WRITABLE.
- * nest is how the caller expects them to be nested, byte for byte; NULL takes
- * any.  The caller looks at dtype, ndim and shape of each array before its
- * elements.
- * All elements lie in the slot, whatever it holds: EPROTO where it holds no
- * such batch, one that would leave the slot, one with another nest, or with
- * more or fewer than count arrays; EARG.  arrays are as they were then.
+ * data pointers point into the slot.  Nothing is copied; the elements live as
+ * long as the batch (tsock_batch_release()) and are read-only without
+ * TSOCK_WRITABLE. nest is how the caller expects the arrays to be nested, byte
+ * for byte; NULL accepts any nest.  Callers have to look at dtype, ndim and
+ * shape of each array before its elements.
+ * All elements lie in the slot, whatever the slot holds: fails with EPROTO
+ * where it holds no such batch, one that would reach beyond the slot, one with
+ * another nest, or with more or fewer than count arrays; and with EARG.  Then
+ * arrays are unchanged.
  */
 TSOCK_API int tsock_ragged_read(const void *slot, uint64_t room,
 				const char *nest,
@@ -140,8 +143,9 @@ TSOCK_API int tsock_ragged_read(const void *slot, uint64_t room,
 				uint32_t count);
 
 /*
- * The nest of the batch in a slot, which is in the slot and has no 0 at its
- * end, its bytes, and the number of arrays.  Fails as tsock_ragged_read() does.
+ * The nest of the batch in a slot, its length in bytes, and the number of
+ * arrays.  The nest lies in the slot and has no 0 at its end.  Fails as
+ * tsock_ragged_read() does.
  */
 TSOCK_API int tsock_ragged_nest(const void *slot, uint64_t room,
 				const char **nest, uint32_t *nest_bytes,

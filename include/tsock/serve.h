@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * serve.h - serving a stream.  tsock.h includes this, and says what holds for
- * all.
+ * serve.h - serving a stream.  tsock.h includes this header and states the
+ * rules that hold for all functions.
  *
- * The program that makes the samples owns a server.  Its worker threads, as
- * many as it likes, each repeat: claim sequence numbers, write every field of
- * those samples into their slots, commit.  They may finish out of order.  The
- * server does the rest on a thread of its own.
+ * The program that makes the samples owns a server.  Each of its worker
+ * threads, of which there may be any number, repeats three steps: claim
+ * sequence numbers, write every field of those samples into their slots,
+ * commit.  Threads may finish out of order.  The server does the rest on a
+ * thread of its own.
  */
 #ifndef TSOCK_SERVE_H
 #define TSOCK_SERVE_H
@@ -21,7 +22,7 @@
 extern "C" {
 #endif
 
-/* How samples reach a GPU when another one has them already. */
+/* How samples reach a GPU when another GPU has them already. */
 enum tsock_fanout {
 	TSOCK_FANOUT_AUTO = 0, /* peer where there is access, else host */
 	TSOCK_FANOUT_PEER = 1, /* from the GPU that was staged first */
@@ -32,11 +33,12 @@ enum tsock_fanout {
 enum tsock_slow {
 	TSOCK_SLOW_BLOCK = 0, /* all go at the pace of the slowest */
 	TSOCK_SLOW_KILL = 1,  /* SIGKILL a reader that others wait for */
-	/* Go on without a reader that others wait for.  What it has in hand
-	 * stays as it is; it goes on by itself, where the stream is by then,
-	 * and is told what it missed (tsock_missed()).  Not for ranks, and not
-	 * for rings on GPUs.  Takes memory for a second ring when it comes to
-	 * that; as long as there is none, the reader is waited for. */
+	/* Go on without a reader that others wait for.  The batches that it
+	 * holds stay as they are; later the reader continues by itself, from
+	 * where the stream is by then, and is told what it missed
+	 * (tsock_missed()).  Not for ranks, and not for rings on GPUs.
+	 * Detaching takes memory for a second ring; as long as there is none,
+	 * the stream waits for the reader. */
 	TSOCK_SLOW_DETACH = 2,
 };
 
@@ -84,16 +86,16 @@ struct tsock_serve_opts {
 	}
 
 /*
- * Resumable: the sample of each sequence number is the same, byte for byte, in
- * every run of a producer of this identity, which must not be "".  The program
- * has to make whatever is claimed, whose numbers may begin anywhere and go
- * back: a consumer that is alone takes the stream to where it had come to
- * (tsock_resume()).
+ * Resumable: each sequence number has the same sample, byte for byte, in every
+ * run of a producer with this identity, which must not be "".  The program has
+ * to make whatever samples it claims; their numbers may begin anywhere and go
+ * back, since a consumer that is alone can move the stream to the position that
+ * it had reached (tsock_resume()).
  */
 
 typedef struct tsock_server tsock_server;
 
-/* Sizes that a server with these options will have, without making it. */
+/* The sizes that a server with these options would have; no server is made. */
 struct tsock_geometry {
 	uint32_t size; /* set it to sizeof(struct tsock_geometry) */
 	uint32_t reserved;
@@ -108,17 +110,18 @@ TSOCK_API int tsock_serve_geometry(const struct tsock_serve_opts *opts,
 				   struct tsock_geometry *out);
 
 /*
- * Serve a stream.  Fails with EARG, ENOMEM (naming what is needed and what
- * there is), EEXIST (another producer has that name), ENOTSUP, ESYS.
+ * Serve a stream.  Fails with EARG, ENOMEM (the message says how much memory is
+ * needed and how much there is), EEXIST (another producer has that name),
+ * ENOTSUP, ESYS.
  */
 TSOCK_API int tsock_serve_open(const char *name,
 			       const struct tsock_serve_opts *opts,
 			       tsock_server **out);
 
 /*
- * Claim up to want consecutive samples to make, waiting at most timeout_ms
- * (-1 waits).  Returns how many, from *first on; or EAGAIN, EENDED (nothing
- * is left to make, or the server is closing), ESTREAM.  Any thread.
+ * Claim up to want consecutive samples to make, waiting at most timeout_ms (-1
+ * waits).  Returns how many were claimed, starting at *first; or EAGAIN, EENDED
+ * (nothing is left to make, or the server is closing), ESTREAM.  Any thread.
  */
 TSOCK_API int tsock_serve_claim(tsock_server *s, unsigned want, int timeout_ms,
 				uint64_t *first);
@@ -127,23 +130,24 @@ TSOCK_API int tsock_serve_claim(tsock_server *s, unsigned want, int timeout_ms,
 TSOCK_API void *tsock_serve_slot(tsock_server *s, unsigned f, uint64_t seq);
 
 /*
- * The samples first .. first+count-1, all of one claim, are written: publish
- * them as soon as all before them are.  Any thread.
+ * Say that the samples first .. first+count-1, all of one claim, have been
+ * written.  They are published as soon as all samples before them are.  Any
+ * thread.
  */
 TSOCK_API void tsock_serve_commit(tsock_server *s, uint64_t first,
 				  unsigned count);
 
-/* Samples that a GPU has made, and that lie in its memory. */
+/* Samples that were made on a GPU and lie in its memory. */
 struct tsock_gpu_samples {
 	uint32_t size;   /* sizeof(struct tsock_gpu_samples), by the macro */
 	uint32_t device; /* as CUDA numbers it in this process */
 	/* The stream in which they are being made: a cudaStream_t of that GPU;
 	 * NULL, 1 and 2 are CUDA's default streams, as in DLPack. */
 	void *stream;
-	/* For each field the address of the first sample there, with the others
-	 * behind it; NULL: that field was written into the slots. */
+	/* For each field the address of the first sample in GPU memory, which
+	 * the others follow; NULL: that field was written into the slots. */
 	const void *const *data;
-	/* Called once, by any thread: the memory is not needed any more. */
+	/* Called once, from any thread, when the memory is needed no more. */
 	void (*release)(void *arg);
 	void *arg;
 };
@@ -153,55 +157,59 @@ struct tsock_gpu_samples {
 	}
 
 /*
- * Commit samples that lie in a GPU's memory.  They are copied to their slots in
- * host memory, once, when the work queued in the stream is done, and this waits
- * for the end of that; it pays to have several threads.  Consumers on that GPU
- * get them without another way over the bus: where such a consumer reads, the
- * memory is kept until each sample was copied on the GPU into the ring there,
- * at most until as many samples as the ring has are made after it; else it is
- * given back at once.  Whatever becomes of that, release(arg) is called, in
- * this call or later, in tsock_serve_close() at the latest; it may neither wait
- * nor call anything here.  (Where a GPU's driver never returns from a call, it
- * is not.)
+ * Commit samples that lie in a GPU's memory.  When the work queued in the
+ * stream is done, they are copied once to their slots in host memory; this call
+ * waits until that copy has ended, so it pays to have several threads.
+ * Consumers on that GPU get the samples without a second transfer over the bus:
+ * while such a consumer reads, the memory is kept until each sample has been
+ * copied on the GPU into the ring there, or at most until a whole ring of later
+ * samples has been made; without such a consumer it is given back at once.  In
+ * every case release(arg) is called, in this call or later, in
+ * tsock_serve_close() at the latest; it may neither wait nor call functions of
+ * this library.  (The one exception: a GPU driver that never returns from a
+ * call.)
  *
  * After an error nothing is committed, release is not called, and the samples
  * may be written into their slots in another way: ENOTSUP (no CUDA, or the
- * stream is being captured), EARG, and those of the GPU.  Any thread.
+ * stream is being captured), EARG, and the GPU's errors.  Any thread.
  */
 TSOCK_API int tsock_serve_commit_gpu(tsock_server *s, uint64_t first,
 				     unsigned count,
 				     const struct tsock_gpu_samples *from);
 
 /*
- * Stop the stream: every consumer gets TSOCK_ESTREAM and why, of which 4 KB are
- * passed on, with line ends and other control characters escaped (and 256
- * bytes to consumers that come later).  Any thread.
+ * Stop the stream: every consumer gets TSOCK_ESTREAM and the text why, of which
+ * at most 4 KB are passed on (256 bytes to consumers that come later), with
+ * line ends and other control characters escaped.  Any thread.
  */
 TSOCK_API void tsock_serve_fail(tsock_server *s, const char *why);
 
-/* Count what the server can't see by itself.  Any thread. */
+/* Add to the statistics that the server can't count by itself.  Any thread. */
 TSOCK_API void tsock_serve_count(tsock_server *s, uint64_t read_bytes,
 				 uint64_t bad_samples);
 
-/* 1 if somebody has stopped the stream for good (tsock_stop()): it is drained,
- * and the program closes it. */
+/* 1 if somebody has stopped the stream for good (tsock_stop()): then it is
+ * drained, and the program should close the server. */
 TSOCK_API int tsock_serve_stopped(tsock_server *s);
 
 /*
- * What keeps the program from making samples, for consumers that wait: words
- * that go on "which has been ", such as "reading /data/a.jpg"; NULL: nothing
- * does.  The server counts for how long it has been the same.  Any thread.
+ * Say what the program is busy with, for consumers that wait: words that
+ * continue "which has been ", such as "reading /data/a.jpg"; NULL: nothing
+ * keeps it from making samples.  The server measures for how long the text has
+ * not changed.  Any thread.
  */
 TSOCK_API void tsock_serve_doing(tsock_server *s, const char *what);
 
-/* So many files, or other sources of samples, are bad by now.  Any thread. */
+/* The number of files, or other sources of samples, known to be bad by now.
+ * Any thread. */
 TSOCK_API void tsock_serve_bad_files(tsock_server *s, uint64_t bad_files);
 
 /*
- * Warn all readers of the stream, now or later: each logs the text, and can
- * take it by tsock_warning(), once, when it begins an epoch or has read one to
- * its end.  kind: enum tsock_warning_kind.  1,023 bytes of the text are passed
- * on. Any thread.  Fails with EARG, ENOMEM (a stream has 64 warnings at most).
+ * Warn all readers of the stream, those that come later included: each logs the
+ * text, and can fetch it once by tsock_warning(), when it begins an epoch or
+ * has read one to its end.  kind: enum tsock_warning_kind.  At most 1,023 bytes
+ * of the text are passed on.  Any thread.  Fails with EARG, ENOMEM (a stream
+ * has 64 warnings at most).
  */
 TSOCK_API int tsock_serve_warn(tsock_server *s, uint32_t kind,
 			       const char *text);
@@ -209,34 +217,35 @@ TSOCK_API int tsock_serve_warn(tsock_server *s, uint32_t kind,
 TSOCK_API int tsock_serve_stats(tsock_server *s, struct tsock_stats *out);
 
 /*
- * Consumers that are connected, whether they read or have only been opened; a
- * process that asks for statistics counts while it asks.  0 where the system
- * doesn't tell.
+ * The number of connected consumers, whether they read or have only been
+ * opened; a process that asks for statistics counts while it asks.  0 where the
+ * system doesn't tell.
  */
 TSOCK_API int tsock_serve_connected(tsock_server *s);
 
 /*
- * From now on the stream ends after that epoch, counted from 0, as if epochs
- * had said so when it was opened: consumers hear TSOCK_EENDED, also those that
- * opened the stream before, and claims return it when all is made.  It ends
- * later where a reader has begun a later epoch or was promised one, or a sample
- * of one was claimed while there are readers; and never later than was said
- * before.  Returns the epoch after which it ends; or EARG, EAGAIN (readers of
- * the producer before are awaited: ask again).  Any thread.
+ * Let the stream end after that epoch, counted from 0, as if the option epochs
+ * had said so when it was opened: consumers get TSOCK_EENDED, those that opened
+ * the stream before included, and so do claims once all samples are made.  The
+ * stream ends later than asked where a reader has begun a later epoch or was
+ * promised one, or where a sample of a later epoch was claimed while there are
+ * readers; it never ends later than was said before.  Returns the epoch after
+ * which it ends; or EARG, EAGAIN (readers of the previous producer are still
+ * expected: ask again).  Any thread.
  */
 TSOCK_API int64_t tsock_serve_end_after(tsock_server *s, uint64_t epoch);
 
 /*
  * 1 when the stream is over: no reader needs a sample any more, no consumer has
- * an offer that it may still take, and a new one could get no epoch.  From then
- * on nobody can join.
+ * an offer that it may still accept, and a new consumer could get no epoch.
+ * From then on nobody can join.
  */
 TSOCK_API int tsock_serve_drained(tsock_server *s);
 
 /* Wake every claimer with EENDED: call it before joining worker threads. */
 TSOCK_API void tsock_serve_stop(tsock_server *s);
 
-/* Consumers find the producer gone.  NULL is allowed. */
+/* Close the server; its consumers find the producer gone.  NULL is allowed. */
 TSOCK_API void tsock_serve_close(tsock_server *s);
 
 #ifdef __cplusplus

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * stats.h - which streams and GPUs there are, and the statistics of a running
- * stream, asked from outside.  tsock.h includes this, and says what holds for
- * all.
+ * stream, asked from outside.  tsock.h includes this header and states the
+ * rules that hold for all functions.
  */
 #ifndef TSOCK_STATS_H
 #define TSOCK_STATS_H
@@ -28,7 +28,7 @@ enum tsock_wait_for {
 	TSOCK_FOR_PRODUCER,  /* which makes the samples */
 };
 
-/* A wait of more than ten seconds, as the consumer has told its producer. */
+/* A wait of more than ten seconds, as the waiting consumer reported it. */
 struct tsock_wait {
 	uint32_t kind;      /* enum tsock_wait_for */
 	uint32_t pid;       /* of the consumer that waits */
@@ -37,8 +37,8 @@ struct tsock_wait {
 	uint32_t held_batches; /* READER: how many that one holds ... */
 	uint32_t reserved;
 	uint64_t held_samples; /* ... and of how many samples */
-	/* For people: "process 4242 (train.py)", and ", which holds ...", with
-	 * what can be done; or "". */
+	/* For people to read: "process 4242 (train.py)", and ", which holds
+	 * ..." with what can be done about it; or "". */
 	char who[64];
 	char why[192];
 };
@@ -85,31 +85,33 @@ TSOCK_API int tsock_query(const char *name, int timeout_ms,
 
 /*
  * Call fn(arg, name, folder) for every stream of this user on this machine.
- * Its producer lives, but may be stopped: tsock_query() tells.  Returns how
- * many.
+ * The producer of each is alive, but may be stopped: tsock_query() tells.
+ * Returns the number of streams.
  */
 TSOCK_API int tsock_list(void (*fn)(void *arg, const char *name,
 				    const char *folder),
 			 void *arg);
 
 /*
- * End the stream called name for good: its consumers get TSOCK_EENDED, and wait
- * for no other producer, nor does Python's loader start one.  A program that
- * opens the stream after that is none of these.  Waits timeout_ms for the
- * producer's end. Fails with EREFUSED, which names them, where processes read
- * the stream, or wait for the next producer: unless force is 1; with ENOPROD
- * where there is no producer, and nobody waits for one; with EAGAIN where the
- * stream has ended and its program still runs then.  Any thread.
+ * End the stream called name for good: its consumers get TSOCK_EENDED and wait
+ * for no other producer, and Python's loader doesn't start one.  Programs that
+ * open the stream after that aren't affected.  Waits timeout_ms for the
+ * producer's end.  Fails with EREFUSED where processes read the stream or wait
+ * for the next producer, unless force is 1 (the message names them); with
+ * ENOPROD where there is no producer and nobody waits for one; with EAGAIN
+ * where the stream has ended but its program still runs after timeout_ms.  Any
+ * thread.
  */
 TSOCK_API int tsock_stop(const char *name, int force, int timeout_ms);
 
-/* TSOCK_EENDED, and who it was, if the stream called name was stopped so after
- * since_ns of CLOCK_MONOTONIC; else 0.  Any thread. */
+/* TSOCK_EENDED, and a message that says who did it, if the stream called name
+ * was stopped by tsock_stop() after since_ns of CLOCK_MONOTONIC; else 0.  Any
+ * thread. */
 TSOCK_API int tsock_stopped(const char *name, int64_t since_ns);
 
 /*
  * Call fn(arg, line) for every GPU that this process can use, or once with the
- * reason why there is none.  Returns how many.
+ * reason why there is none.  Returns the number of GPUs.
  */
 TSOCK_API int tsock_devices(void (*fn)(void *arg, const char *line), void *arg);
 

@@ -2,11 +2,12 @@
 /*
  * tsock.h - one data loader for every training job on a server.
  *
- * A producer process reads, decodes and augments a data set once, into rings
- * of samples in shared memory.  Any number of consumer processes read the same
- * bytes without a copy, each with its own batch size, and each joins and
- * leaves when it likes.  Programs include this header, which says what holds
- * for all; it includes the others, which are the rest of the manual.
+ * A producer process reads, decodes and augments a data set once, into rings of
+ * samples in shared memory.  Any number of consumer processes read the same
+ * bytes without a copy, each with its own batch size, and each joins and leaves
+ * when it likes.  Programs include this header, which states the rules that
+ * hold for all functions; it includes the others, which are the rest of the
+ * manual.
  *
  *     tsock *t;
  *     tsock_batch *b;
@@ -42,42 +43,43 @@
  *            _release.  Nothing else is; never free() anything from here.
  * Pointers   Where a call fails, the handle, batch or tensor that it was to
  *            hand out is NULL; other output arguments are left as they were.
- *            A pointer that is NULL and may not be (handle, batch, name,
- *            options, output, function) never crashes: a function that returns
- *            a code gives TSOCK_EARG, with a message that names it, and one
- *            that returns a pointer NULL, a number of batches or samples 0, a
- *            sequence number or an epoch UINT64_MAX; one that returns nothing
+ *            NULL where a pointer is needed (handle, batch, name, options,
+ *            output, function) never crashes: a function that returns a code
+ *            returns TSOCK_EARG, with a message that names the argument; one
+ *            that returns a pointer, NULL; a number of batches or samples, 0; a
+ *            sequence number or an epoch, UINT64_MAX; one that returns nothing
  *            does nothing.
  * Growth     A struct whose first member is its size may get more members at
  *            its end: set size to sizeof (the _INIT macros do).  Options that
- *            the caller's struct doesn't have are the defaults; one that is
- *            set and that this library doesn't know is TSOCK_EARG.  Of a result
- *            as much is written as the caller's struct has room for; members
+ *            the caller's struct doesn't have are the defaults; one that is set
+ *            and that this library doesn't know is TSOCK_EARG.  A result is
+ *            written as far as the caller's struct has room for it; members
  *            that this library doesn't know become 0, and size becomes the
  *            number of bytes that it does know.
  * ABI        Before 1.0 each minor version may break it, and has a soname of
  *            its own; from 1.0 on only a major version may.
  * Units      Sizes in bytes, times in milliseconds, shapes in elements.
  * Fork       A handle belongs to the process that opened it.  In a forked
- *            child every call on it fails with TSOCK_EFORK, and releasing is
- *            a no-op.  A batch in host memory that was held at the fork stays
- *            in the child, until it exits, what it was then, whatever the
- *            parent does with it; with TSOCK_WRITABLE the child may write into
- *            its own.  For that fork() copies the pages of held batches first
- *            (a batch of 38 MB: about 20 to 60 ms, and its size in memory);
+ *            child every call on it fails with TSOCK_EFORK, and releasing is a
+ *            no-op.  A batch in host memory that was held at the fork keeps its
+ *            bytes in the child until the child exits, whatever the parent does
+ *            with it; with TSOCK_WRITABLE the child may write into its own
+ *            copy.  For that fork() copies the pages of held batches first (a
+ *            batch of 38 MB: about 20 to 60 ms, and its size in memory);
  *            evacuated and small batches, which are copies already, cost
- *            nothing.  Where there is no memory for it the child has no bytes
- *            there (SIGSEGV), and the log says so.  GPU memory can't be used
- *            in a child.  vfork(), posix_spawn(), popen(), system() and
- *            Python's subprocess (without preexec_fn) copy and cost nothing:
- *            what they start has none of this memory.  A child made by clone()
- *            or _Fork(), which run no pthread_atfork() handlers, must not
- *            look at batches; what it calls fails or does nothing like any
- *            other child's.
+ *            nothing.  Where there is no memory for the copy, reading such a
+ *            batch in the child is a SIGSEGV, and the log says so.  GPU memory
+ *            can't be used in a child.  vfork(), posix_spawn(), popen(),
+ *            system() and Python's subprocess (without preexec_fn) copy and
+ *            cost nothing: what they start has none of this memory.  A child
+ *            made by clone() or _Fork(), which run no pthread_atfork()
+ *            handlers, must not look at batches; its calls fail or do nothing,
+ *            as in any other child.
  * Locking    With TSOCK_WRITABLE pages locked by mlockall() would show old
- *            samples.  tsock_next() notices, unlocks what maps the ring, shows
- *            the samples that are due and logs a warning once; a batch in hand
- *            stays locked, and as it is, until it is released.
+ *            samples.  tsock_next() notices this, unlocks the pages that map
+ *            the ring, shows the current samples and logs a warning once; a
+ *            batch that is held stays locked and unchanged until it is
+ *            released.
  *
  * Environment
  *   TSOCK_LOG  error, warn, info or debug: in a program that sets no logger,
@@ -86,15 +88,16 @@
  *              TSOCK_LOG=debug says where it looks and what it is told.
  *   TSOCK_PATIENCE_MS
  *              how long a consumer waits for samples before it asks its
- *              producer for whom, and warns: 10000.
+ *              producer for whom it waits, and logs a warning: 10000 by
+ *              default.
  *   TSOCK_DIR  folder of the streams' sockets.  Without it a producer uses
  *              $XDG_RUNTIME_DIR/tsock if $XDG_RUNTIME_DIR is the user's own,
- *              else /tmp/tsock-UID, and a consumer looks in both and, as it
- *              may have been started with another environment, in
+ *              else /tmp/tsock-UID, and a consumer looks in both and, as it may
+ *              have been started with another environment, in
  *              /run/user/UID/tsock.  When the folder or a socket in it is
- *              removed under a running producer, it makes them again within
- *              about a second, and readers notice nothing; the stream
- *              fails where it can't.
+ *              removed under a running producer, the producer makes them again
+ *              within about a second, and readers notice nothing; where it
+ *              can't, the stream fails.
  */
 #ifndef TSOCK_TSOCK_H
 #define TSOCK_TSOCK_H
