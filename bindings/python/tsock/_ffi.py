@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 """The C library, loaded once, with every function's types in one table.
 
-tsock.h is the manual of what is declared here; tests/test_ffi.py compares the
+tsock.h documents the functions declared here; tests/test_ffi.py compares the
 two.  This file finds and checks the library, and passes its log lines to
-Python's ``logging``.  It never decides what a call means: that is for those
-who call.
+Python's ``logging``.  It never decides what a call means: that is up to its
+callers.
 """
 
 from __future__ import annotations
@@ -461,9 +461,9 @@ interrupted = False  # Ctrl-C came while a log line was written
 def level_of(level: int, text: str) -> int:
     """Python's level of a line.
 
-    What a script waits for has to be seen without any set-up, and logging's
-    last resort, which prints to stderr when nobody configured anything,
-    begins at WARNING.
+    A line that says what a script waits for has to be seen without any set-up,
+    and logging's handler of last resort, which prints to stderr when nothing is
+    configured, begins at WARNING.
     """
     if text.startswith("waiting for producer"):
         return logging.WARNING

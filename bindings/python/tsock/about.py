@@ -23,7 +23,7 @@ def _call(code: int) -> None:
 
 
 def is_image(field: _ffi.Field, dtype: str) -> bool:
-    """Is that an image, which a loader of this dtype gets converted?"""
+    """Is the field an image, which a loader with this dtype gets converted?"""
     if field.flags & _ffi.FIELD_IMAGE:
         return True  # as it is stored
     return (

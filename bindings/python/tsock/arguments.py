@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""The arguments of tsock.DataLoader, checked before anybody is asked.
+"""The arguments of tsock.DataLoader, checked before any producer is asked.
 
-Each function takes what a user wrote and gives what C wants, or a ValueError
-that says what it may be.  Nothing here knows a stream.
+Each function takes a value as the user wrote it and returns it as C wants it,
+or raises a ValueError that says which values are allowed.  Nothing here knows a
+stream.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from .keywords import did_you_mean, one_of
 
 
 class _Default:
-    """Where None means something else."""
+    """The default of parameters for which None means something else."""
 
     def __repr__(self) -> str:
         return "default"
@@ -69,7 +70,7 @@ _YOUR_OWN = (
 
 
 def check_name(name: Any, dataset: Any) -> None:
-    """Refuse what is passed to torch's loader first, a data set."""
+    """Refuse a data set, which is what torch's loader takes first."""
     if name is not None and not isinstance(name, (str, os.PathLike)):
         raise TypeError(
             "tsock.DataLoader's name is %r: it takes the name of a "

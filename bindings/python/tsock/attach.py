@@ -2,9 +2,9 @@
 """How a loader finds its stream, and starts the producer if it has to.
 
 A bare name never starts anything.  With root= a loader says which stream it
-wants: if one runs by that name it has to be that one, and if none does, the
-program tsock-producer is started, detached from this process, under a lock:
-of several jobs one starts it, and all attach.
+wants: a stream that runs under that name has to be the one that is wanted, and
+if none runs, the program tsock-producer is started, detached from this process
+and under a lock: one of several jobs starts it, and all attach.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}\Z")
 
 
 def refuse_wrong_name(name: str) -> None:
-    """Nobody comes by that name, as far as one can tell: others run here."""
+    """Raise NoProducer if no producer of that name seems to be coming, while
+    other streams run here."""
     running = sorted(stream.name for stream in streams())
     if "/" in name or not running or name in running:
         return
@@ -79,7 +80,7 @@ class Wanted:
         self.name = name
 
     def differences(self, runs: Mapping[str, str]) -> list[str]:
-        """Lines about what the stream that runs has and isn't wanted."""
+        """Lines that say how the running stream differs from the wanted one."""
         values, self._values = self._values, None
         # A link in its path may lead elsewhere by now.
         if values is None:
@@ -127,9 +128,9 @@ class Wanted:
             )
 
     def start(self, batch_size: int) -> None:
-        """Have somebody serve it; returns when somebody does.
+        """Start a producer if nobody serves the stream; return once it is.
 
-        One that is killed while it starts is started again.
+        A producer that is killed while it starts is started again.
         """
         # Not by a job that read it, and that would begin it again and again:
         # it hears so once.
@@ -155,7 +156,7 @@ class Wanted:
 
 
 class Revival:
-    """Has the producer of a loader's stream started again when it is gone."""
+    """Starts the producer of a loader's stream again when it is gone."""
 
     def __init__(self, want: Wanted, batch_size: int) -> None:
         self._want, self._batch_size = want, batch_size
@@ -197,7 +198,7 @@ def wanted(
     given: Mapping[str, Any],
     who: str = "tsock.DataLoader",
 ) -> Optional[Wanted]:
-    """What the arguments ask for; None for a stream that has to run."""
+    """The stream that the arguments ask for; None if it has to run already."""
     text = None if name is None else os.fspath(name)
     named = {key for key, value in given.items() if value is not None}
     if "root" in named:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""A loader's batches: tensors of the fields that it wants, as its user asked.
+"""A loader's batches: tensors of the fields that the user asked for.
 
-Nothing here knows how a batch was come by, or in which order they are.
+Nothing here knows where a batch comes from, or the order of batches.
 """
 
 from __future__ import annotations

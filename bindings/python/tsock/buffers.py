@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The tensors that samples are gathered in, for batches of a loader's own."""
+"""Tensors in which a loader gathers samples for batches of its own."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ class Buffer:
 
 
 class Pages:
-    """Memory of batches that nobody has any more, to be filled again.
+    """The memory of batches that nobody holds any more, to be filled again.
 
-    The kernel gives out new pages eight times more slowly than one copies.
+    Getting new pages from the kernel takes eight times as long as copying.
     """
 
     def __init__(self) -> None:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The callers of a property: frameworks look at a loader for what it can't be.
+"""The callers of a property: frameworks expect of a loader what it can't be.
 
-They are told what they need to go on, and everybody else what is so.
+Frameworks get the answer that they need to go on, everybody else the truth.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any, Iterator, Optional
 
 
 def _frames(packages: tuple[str, ...]) -> Iterator[FrameType]:
-    """Those of the innermost calls that are in these packages, outwards, as
-    seen from the property that asks."""
+    """The innermost calls that are in these packages, outwards, as seen from
+    the property that asks."""
     frame: Optional[FrameType] = sys._getframe(3)
     while frame is not None:
         module: str = frame.f_globals.get("__name__", "")
@@ -31,8 +31,8 @@ def is_accelerate() -> bool:
 
 
 def overfitting_trainer() -> Any:
-    """Lightning's trainer, where it has called who calls this to ask whether
-    overfit_batches has to turn off shuffling; else None."""
+    """Lightning's trainer, if it reads the property that asks in order to see
+    whether overfit_batches has to turn off shuffling; else None."""
     asked = False
     for frame in _frames(("lightning", "pytorch_lightning")):
         if asked:

@@ -93,7 +93,8 @@ class Stream:
         *rest: Any,
         look: Optional[Callable[[], None]] = None,
     ) -> int:
-        """function(handle, ms, ...) until it knows; 0, or EEPOCH at the end.
+        """function(handle, ms, ...) until it has a result; 0, or EEPOCH at the
+        end.
 
         look: called again and again meanwhile; what it raises ends the wait.
         """
@@ -192,7 +193,7 @@ class Stream:
             raise
 
     def heard(self) -> list[tuple[int, str]]:
-        """What the producer warns all readers of, and this one didn't know."""
+        """The producer's warnings to all readers that are new to this one."""
         kind, said = c_uint32(), []
         with self.lock:
             while self.handle is not None:
@@ -305,8 +306,8 @@ class Pool:
         return stream
 
     def _connect_once_more(self) -> Stream:
-        """Another connection; a producer that is gone isn't waited for longer
-        than by its readers."""
+        """Another connection; for a producer that is gone this waits no longer
+        than its readers do."""
         wait = float(self._opts.rejoin_ms) / 1000
         if not self.about.resumable:
             wait = 0
@@ -384,7 +385,8 @@ class Pool:
         return self._missed + sum(s.missed for s in self._all)
 
     def go_on_after(self, before: Pool) -> None:
-        """The loader read by the connections of that one until now."""
+        """Continue where the connections of another pool have read until
+        now."""
         self._missed = before.missed()
 
     def check(self) -> None:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """The last batch of an epoch, for frameworks, and which samples come twice.
 
-accelerate's own loaders say in its GradientState that a batch is the last:
-gather_for_metrics() drops what ranks have read twice by that, and accumulate()
-steps.  An iterator says it likewise, where an Accelerator is.
+accelerate's own loaders say in its GradientState that a batch is the last: by
+that gather_for_metrics() drops what ranks have read twice, and accumulate()
+steps.  Where there is an Accelerator, an iterator says so in the same way.
 """
 
 from __future__ import annotations

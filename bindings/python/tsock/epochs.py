@@ -79,10 +79,10 @@ class Epochs:
     def broke_off(self, stream_epoch: int, batches: int) -> None:
         """A loop has left that epoch after so many batches.
 
-        One batch is a look, and so is the first loop that takes more.  The
-        next one of these trains on what the first has seen: then the epoch
-        counts as finished, unless set_epoch() says before each loop which
-        epoch it is about, as frameworks do.
+        A loop that takes one batch only looks, and so does the first loop that
+        takes more.  The next loop that takes more would train on samples that
+        the first has seen: then the epoch counts as finished, unless
+        set_epoch() names the epoch before each loop, as frameworks do.
         """
         if batches < 2 or self._sequential:
             return
@@ -118,8 +118,8 @@ class Epochs:
     def go_on_in_another(self) -> None:
         """The loader reads another stream from now on.
 
-        Its numbers go on as a rule, and begin with 0 where its producer was
-        killed; either way its first epoch is none that was begun before.
+        The epoch numbers usually go on, and begin with 0 where the producer was
+        killed; in both cases the stream's first epoch hasn't been begun before.
         """
         self._another = True
         self.finished = -1

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """A data set that grows: how a loader goes on with the next stream of a name.
 
-A producer with --grows ends its stream when files were added or removed,
-after an epoch, and begins another one of the same name with the files that
-there are.
+When files were added or removed, a producer with --grows ends its stream after
+an epoch, and begins another stream of the same name with the files that are
+there by then.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _is_next(before: About, now: About) -> bool:
     """Is that another stream than the one that has ended?
 
     A producer that serves the same files again, because the change was undone,
-    says that its stream goes on without end; one that ends, where.
+    says that its stream has no end; one whose stream ends says where.
     """
     return now.run != before.run or not now.epochs
 
@@ -70,9 +70,9 @@ def _is_of_same(before: About, now: About) -> bool:
 class Absence:
     """What is done while nobody serves the name between two streams.
 
-    Between them the producer keeps the name.  Where it is gone it was killed,
-    or shut down, before it served the new files: the next producer is waited
-    for as long as in the middle of an epoch.
+    Between the two streams the producer keeps the name.  If it is gone, it was
+    killed or shut down before it served the new files: then the loader waits
+    for the next producer as long as it would in the middle of an epoch.
     """
 
     def __init__(
@@ -85,8 +85,8 @@ class Absence:
         self._until = None
 
     def bear(self, before: About, why: errors.Error) -> None:
-        """Raise what there is to be said when that takes too long, or at once
-        where no other stream was to come, or was waited for already."""
+        """Raise an error when that takes too long, or at once if no other
+        stream was expected, or the wait for it is over."""
         if why.code != "TSOCK_EENDED":
             raise why
         # An end that was known from the beginning may be that of --epochs.
@@ -116,8 +116,8 @@ def next_pool(
 ) -> Pool:
     """Connections to the next stream, once it is there.
 
-    It is there when the slowest job has finished its epoch.  Raises why where
-    something else is served.
+    It is there when the slowest job has finished its epoch.  If something else
+    is served, the error why is raised.
     """
     until = time.monotonic() + timeout if timeout else None
     while True:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Keywords that a class doesn't have: what was meant, or where it has gone."""
+"""Keywords that a class doesn't have: what was meant, or what replaces them."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def one_of(words: Iterable[object]) -> str:
 def what_is_meant(
     key: str, known: Iterable[str], gone: Mapping[str, str]
 ) -> str:
-    """What to say of a keyword that isn't known, and may be one of gone."""
+    """What to say about an unknown keyword, which may be one of those gone."""
     if key in gone:
         return ": " + gone[key]
     words = [*known, *gone]
@@ -159,9 +159,10 @@ def helpful(
 ) -> Callable[[_Function], _Function]:
     """Say what an unknown keyword of a function may mean.
 
-    Known are its parameters, and the others for its **, which have types.
-    like_torchs: it stands in for torch's loader, and is given what that takes.
-    For type checkers the function keeps its signature; people are shown all.
+    The known keywords are the function's parameters, and the others that its **
+    takes, with their types.  like_torchs: the function stands in for torch's
+    loader, and is given that loader's keywords.  Type checkers see the
+    function's own signature; people are shown all keywords.
     """
 
     def wrap(function: _Function) -> _Function:

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 """tsock-producer as a program of its own: it outlives the job that started it.
 
-It has a session of its own, no descriptor of this process, and a log file in
-the folder of the sockets, whose lock says which process starts it.
+The producer has a session of its own, no descriptor of this process, and a log
+file in the folder of the sockets; the lock on that file says which process
+starts the producer.
 """
 
 from __future__ import annotations
@@ -122,8 +123,8 @@ def _lock_path(folder: Optional[str], name: str) -> str:
 
 
 def serves_here(name: str) -> Callable[[], None]:
-    """This process is about to serve that name, or path; returns what is to be
-    called when it doesn't any more."""
+    """Note that this process is about to serve that name, or path; returns a
+    function to be called when it no longer does."""
     folder, _, base = name.rpartition("/")
     path = _lock_path(folder or None, base)
     _locks_here.append(path)

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: MIT
 """tsock.DataLoader: a stream in place of torch.utils.data.DataLoader.
 
-The constructor connects, the first next() of an iterator joins and takes a
-batch of the bytes that every other consumer sees, and the iterator that is
-dropped leaves.  Nothing here reads a file, decodes an image or copies a
-tensor.
+The constructor connects; the first next() of an iterator joins and takes a
+batch of the bytes that every other consumer sees; an iterator that is dropped
+leaves.  Nothing here reads a file, decodes an image or copies a tensor.
 
-It is no subclass of torch's DataLoader on purpose: frameworks take those
-apart and make them anew around another sampler.
+DataLoader is deliberately not a subclass of torch's: frameworks take such
+loaders apart and build them anew around another sampler.
 """
 
 from __future__ import annotations
@@ -112,50 +111,51 @@ class DataLoader(LikeTorch, HasProgress, Generic[_Batch]):
     transport   on a GPU: "vmm", "legacy" or "staged"; None is the first of
                 them that works, and the attribute says which one that is
 
-    Tensors in host memory share the bytes that all see, and yet may be
-    written into and kept: what nobody else sees is made private.
-    In a forked child they stay what they were at the fork.  The loader may be
-    used there, and connects anew, if the parent reads nothing by it then.
+    Tensors in host memory share the bytes that all jobs see, and yet may be
+    written into and kept: pages that are written to become private to this job.
+    In a forked child they stay as they were at the fork.  The loader may be
+    used there if the parent isn't reading by it at the fork; it then connects
+    anew.
 
-    With subset the batches are full ones of those samples alone, each of them
-    once in an epoch, and they are copies: the samples are gathered, in the
-    stream's order, into tensors that are this loader's own.  (Without subset
-    nothing is copied.)  The stream and its other jobs know nothing of it.  A
-    sample is what the field "index" says, so what stands in for a bad file
-    counts as itself; for files of the subset that are bad the epoch's first
-    samples come again at its end, so that its length stays.  dataset stays
-    whole; len(sampler) is how many samples the subset has.
+    With subset the loader gives full batches of those samples alone, each once
+    in an epoch, and they are copies: the samples are gathered, in the stream's
+    order, into tensors of this loader's own.  (Without subset nothing is
+    copied.)  The stream and its other jobs aren't affected.  The field "index"
+    says which sample it is, so a replacement for a bad file counts under its
+    own index; for bad files of the subset the epoch's first samples come again
+    at its end, so that its length stays.  dataset stays whole; len(sampler) is
+    how many samples the subset has.
 
     On a GPU each batch is in tensors of its own, written on the current stream
     of that GPU from the one copy that all jobs on it share.  With
-    zero_copy=True they are that copy itself, in a view that is made once for
-    all who want the same: not to be written into, and who keeps too many of
-    them can't go on.  The stream that is current at next() is known to use the
-    batch; name others by use().
+    zero_copy=True the tensors are that copy itself, in a dtype and layout that
+    is made once for all jobs that want it: they must not be written into, and a
+    job that keeps too many of them can't go on.  The stream that is current at
+    next() is known to use the batch; name others by use().
 
-    A bare name is that of a stream that runs, and never starts anything.
-    With root the stream of that name has to be the one that is described, or
-    OtherStream says what differs; and if none runs tsock-producer is started.
-    It is detached from this process, ends exit_when_idle seconds (60) after
-    the last loader, and has its log in NAME.log, beside the sockets.
+    A bare name is that of a running stream, and never starts anything. With
+    root the stream of that name has to be the one that is described, or
+    OtherStream says what differs; and if none runs, tsock-producer is started.
+    The producer is detached from this process, ends exit_when_idle seconds (60)
+    after the last loader, and writes its log to NAME.log, beside the sockets.
 
-    transform= is what is done to each image: the text of a recipe, or what
-    torchvision and timm have for it (Compose, nn.Sequential, a list), which is
-    turned into such a text.  ToTensor, ToDtype and Normalize there are the
-    defaults of dtype and normalize, and are done for this job alone: others may
-    read the same stream in another dtype.  What tsock-producer doesn't have is a
-    ValueError.  The attribute transform is the recipe's text in full; None if a
-    program serves the stream.  With it and the field "draws" tsock.replay()
-    makes a sample again by torchvision.
+    transform= says what is done to each image: the text of a recipe, or
+    transforms of torchvision and timm (Compose, nn.Sequential, a list), which
+    are turned into such a text.  ToTensor, ToDtype and Normalize among them set
+    the defaults of dtype and normalize, and are done for this job alone: others
+    may read the same stream in another dtype.  A transform that tsock-producer
+    doesn't have is a ValueError.  The attribute transform is the recipe's text
+    in full; None if a program serves the stream.  From it and the field "draws"
+    tsock.replay() makes a sample again with torchvision.
 
     The constructor only connects.  An iterator joins when it is asked for its
-    first batch, and holds others up no longer than it lives; each one that
-    reads has a connection of its own.  An epoch that was broken off is begun
-    again by iterating again, if its first sample is still held, unless
-    set_epoch() has asked for another one; so a look at the first batch costs
-    nothing.  Loops that take more are begun again once: the second in a row that
-    is broken off, and that no set_epoch() announced, is followed by the next
-    epoch.
+    first batch, and holds others up no longer than it lives; each iterator that
+    reads has a connection of its own.  Iterating again after a loop was broken
+    off begins the same epoch again, if its first sample is still held, unless
+    set_epoch() has asked for another epoch; so a look at the first batch costs
+    nothing.  An epoch of which a loop took more is begun again once: when the
+    second loop in a row is broken off, without a set_epoch() before it, the
+    next epoch follows.
     """
 
     # Fixed when the loader is made, or looked up by frameworks.
@@ -306,8 +306,8 @@ class DataLoader(LikeTorch, HasProgress, Generic[_Batch]):
     def _go_on(self, pool: Pool, why: errors.Error) -> Optional[Source]:
         """The connections of that pool have failed: are there others now?
 
-        Those of the next stream, where files were added to a data set that
-        grows, or removed.
+        Connections to the next stream, that is, where files were added to a
+        growing data set, or removed.
         """
         with self._going_on:
             if pool is not self._pool:
@@ -404,7 +404,7 @@ class DataLoader(LikeTorch, HasProgress, Generic[_Batch]):
         return Gatherer(source) if self._request.subset else Iterator(source)
 
     def lend(self) -> Source:
-        """For tsock's own iterators, buffers and samplers."""
+        """The values that tsock's own iterators, buffers and samplers need."""
         return Source(
             about=self._about,
             pool=self._pool,
@@ -431,9 +431,9 @@ class DataLoader(LikeTorch, HasProgress, Generic[_Batch]):
     def bad(self) -> int:
         """How many files of the data set can't be read, as far as is known.
 
-        The producer is asked; where it is gone it is what it said last.  Those
-        that look as others of their class, or whose names say that they aren't
-        read, count from the start, others when they are found.
+        This asks the producer; if it is gone, its last answer counts.  Files
+        that a start finds to be bad, or presumes to be by their names or by
+        others of their class, count from the start, others when they are found.
         """
         try:
             self._bad = query(self.name)["bad_files"]
@@ -469,9 +469,10 @@ class DataLoader(LikeTorch, HasProgress, Generic[_Batch]):
         """Say that one more stream uses the batch that next() gave last.
 
         For zero_copy=True; stream is a torch.cuda.Stream, or a cudaStream_t as
-        an integer.  The batch's memory isn't written to before all has run
-        that is queued there by the time the batch is given back.  Other
-        tensors are nobody else's and need no more than record_stream().
+        an integer.  The batch's memory isn't written to before all work has run
+        that is queued in that stream by the time the batch is given back.
+        Without zero_copy the tensors are this job's own and need only
+        record_stream().
         """
         self._batches.use(stream)
 

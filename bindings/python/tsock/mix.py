@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Variety on shared batches: what a job does to its own copy of them.
+"""Augmentation of shared batches: each job changes its own copy of them.
 
     from tsock.mix import CutMix, MixUp, RandomErasing
 
@@ -7,15 +7,15 @@
     for batch in tsock.DataLoader("imagenet", 256, device="cuda:0"):
         images, labels = mix(batch)
 
-Jobs that read one stream get the same bytes; with these each makes something
-else of them, where its tensors are, host or GPU.  They do what the transforms
-of the same names in torchvision.transforms.v2 do, bit by bit, with the same
-draws of random numbers, from torch's own generator or from one that is given.
-The draws are made on the CPU, so a GPU is never waited for.
+Jobs that read one stream get the same bytes; with these classes each job
+changes them in its own way, where its tensors are, on the host or a GPU.  They
+do what the transforms of the same names in torchvision.transforms.v2 do, bit by
+bit, with the same draws of random numbers, from torch's own generator or from a
+given one. The draws are made on the CPU, so nothing ever waits for a GPU.
 
-A batch is (images, labels) in two arguments, or a tuple, list or dict that
-has the images first; in a dict labels are found by their name.  What else is
-in it is passed on.  Nothing is written into the batch, unless inplace=True.
+A batch is (images, labels) in two arguments, or a tuple, list or dict that has
+the images first; in a dict labels are found by their name.  Everything else in
+a batch is passed on.  Nothing is written into the batch, unless inplace=True.
 """
 
 from __future__ import annotations
@@ -232,8 +232,8 @@ class MixUp(_Mixing):
 
 
 class CutMix(_Mixing):
-    """A rectangle of each image out of another one of the batch, and of the
-    labels the same share.
+    """A rectangle of each image replaced by that of another image of the batch,
+    and the same share of the labels.
 
     The arguments are MixUp's.
     """

@@ -86,7 +86,7 @@ def describe(
 
 
 def _follow_parent(command: list[str]) -> list[str]:
-    """So that it ends when this process is killed, where that can be had.
+    """Let the producer end when this process is killed, where that is possible.
 
     The kernel's signal comes at the end of the thread that started the child,
     so only the main thread may ask for it.
@@ -184,8 +184,8 @@ class Producer:
     def close(self) -> None:
         """End it; its consumers get tsock.ProducerLost.
 
-        Loaders of this process that are between two epochs leave first: no
-        producer that comes next keeps anything for them.
+        Loaders of this process that are between two epochs leave first, so that
+        the next producer keeps no samples for them.
         """
         pools.leave_between(self.name)
         self._finalizer()

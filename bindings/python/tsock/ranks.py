@@ -25,7 +25,8 @@ _lib = _ffi.lib
 def current(rank: Optional[int], world: Optional[int]) -> tuple[int, int]:
     """(rank, world) of this process, (0, 1) where it is alone.
 
-    What torch.distributed says, if it was initialised, unless both are given.
+    The values of torch.distributed, if it was initialised, unless both are
+    given.
     """
     if (rank is None) != (world is None):
         raise ValueError("rank and world_size belong together: give both")
@@ -85,8 +86,8 @@ SLOW = 10.0  # seconds in which another thread would have gone on
 class RankReader:
     """The reader of a rank, among those that this process has for its job.
 
-    Ranks begin together.  One whose loader is this thread's own can't begin
-    while this thread waits for it.
+    Ranks begin together.  A rank whose loader is iterated by this thread can't
+    begin while this thread waits for it.
     """
 
     _readers: weakref.WeakValueDictionary[tuple[bytes, int], RankReader] = (
@@ -176,8 +177,8 @@ class Ranks:
     def twice(self, left: int) -> int:
         """How many of the next batch's first samples the rank before has, too.
 
-        With even=True they are given out as its last ones, so that in the
-        parts of all ranks, one behind the other, each sample comes once before
+        With even=True they are given out as its last ones, so that in the parts
+        of all ranks, taken one after the other, each sample comes once before
         any comes again.
         """
         if not self.even or left >= self.block:
@@ -197,8 +198,9 @@ class Ranks:
     def samples(self, length: int) -> int:
         """The samples of the rank that has the most, in such an epoch.
 
-        What the ranks have is so often no less than the epoch, if none is
-        dropped: scripts read the rest of the data set themselves.
+        So the number of ranks times this is no less than the epoch's length, if
+        no sample is dropped: scripts take a smaller product to mean that they
+        have to read the rest of the data set themselves.
         """
         if self.world == 1:
             return length

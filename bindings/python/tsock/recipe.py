@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""The text of a recipe: from torchvision's transforms, and what it says of a
-job's tensors.
+"""The text of a recipe: made from torchvision's transforms, and what it says
+about a job's tensors.
 
-The text is made of an object's attributes and not of what print() shows, which
-rounds numbers and leaves some out.  Neither torchvision nor timm is imported
-here: what somebody passes has come from there already.
+The text is made from an object's attributes and not from what print() shows,
+which rounds numbers and leaves some out.  Neither torchvision nor timm is
+imported here: whoever passes their objects has imported them already.
 """
 
 from __future__ import annotations
@@ -386,7 +386,7 @@ def text_of(transform: Any) -> str:
 
 
 class Ends(NamedTuple):
-    """What a recipe says of the tensors that a job wants; None: nothing."""
+    """What a recipe says about the tensors that a job wants; None: nothing."""
 
     dtype: Optional[str] = None
     # (): from 0 to 1
@@ -438,7 +438,7 @@ def _read(text: str) -> str:
 def ends_of(text: Optional[str]) -> Ends:
     """What ToTensor, ToDtype, Normalize and the like say in a recipe's text.
 
-    What isn't right there is left to the program, which says what it is.
+    Errors in the text are left to tsock-producer, which explains them.
     """
     ends = Ends()
     for match in _END.finditer(_read(text or "")):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A sample made again by torchvision, with the draws of the producer's."""
+"""A sample made again by torchvision, with the producer's draws."""
 
 from __future__ import annotations
 

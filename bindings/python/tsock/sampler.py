@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""What a loader visits, and its batches for loaders that others make of it.
+"""The order in which a loader visits samples, and batches for loaders that
+others build around it.
 
-accelerate skips batches by a torch loader around loader.dataset and what is
-left of loader.batch_sampler, and torch's own loader takes the two likewise.
-The batches of such a loader are those of the stream: each one that the
+accelerate skips batches by making a torch loader around loader.dataset and the
+rest of loader.batch_sampler, and torch's own loader can be given the two as
+well. The batches of such a loader are those of the stream: each batch that the
 batch_sampler names is asked for by its number, and dataset.__getitems__() has
 it read by an iterator of the loader that begins there.
 """
@@ -22,10 +23,10 @@ from .source import Source
 class Sampler:
     """Which samples of the data set the epoch visits, in its order.
 
-    The order is the producer's.  Iterating gives the epoch that is being read;
-    else the one that the next iterator will read, so far as that is known
-    before the first batch.  For what a batch holds without any doubt, see the
-    field "index".
+    The order is the producer's.  Iterating gives the order of the epoch that is
+    being read, or else of the one that the next iterator will read, as far as
+    that is known before the first batch.  The field "index" says with certainty
+    what a batch holds.
     """
 
     def __init__(self, progress: Progress) -> None:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""What a loader lends to its iterators, buffers and samplers: a value.
+"""The value that a loader lends to its iterators, buffers and samplers.
 
-A loader makes one for each iterator.  Nobody but tsock.loader knows what else
-a loader has.
+A loader makes one for each iterator.  Only tsock.loader knows what else a
+loader has.
 """
 
 from __future__ import annotations

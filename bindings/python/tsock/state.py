@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Where a loader has come to, to be saved and gone on from.
+"""The position of a loader, which can be saved and resumed.
 
-A state is a dict of numbers and strings, so JSON will do.  Its position is in
-samples: a loader of another batch size may go on from it.
+A state is a dict of numbers and strings, so it can be saved as JSON.  Its
+position counts samples: a loader of another batch size may resume it.
 """
 
 from __future__ import annotations
@@ -152,8 +152,8 @@ def resume_after(
     """Join at the epoch after the one that the state finished, and say how as
     resume() does; or, where others have gone past it, at a later one.
 
-    A loader that is alone has the stream there.  Others that are epochs
-    behind, in a stream that was begun anew, are not waited for.
+    A loader that is alone moves the stream there.  It doesn't wait for others
+    that are epochs behind, in a stream that was begun anew.
     """
     assert to.epoch is not None
     if _may_come_to(to, about):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Which streams run on this machine, and how they do; asked from outside."""
+"""Which streams run on this machine, and their statistics."""
 
 from __future__ import annotations
 
@@ -195,7 +195,7 @@ def _wait(wait: _ffi.Wait) -> dict[str, Any]:
 def next_epoch(name: Any, window: int) -> int:
     """The epoch that a loader which joined now would get, most likely.
 
-    Only joining tells: others may go on meanwhile.
+    Only joining tells for certain: others may go on meanwhile.
     """
     stats = query(name)
     length = stats["epoch_len"]

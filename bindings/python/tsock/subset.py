@@ -2,12 +2,12 @@
 """subset=: full batches of the samples of a stream that one job wants.
 
 The stream is read as by a loader without subset=, in batches of the same size,
-so that this job holds up others no more than such a one: each is given back as
-soon as what is wanted of it has been copied, before the next is asked for.
-Which samples those are tells the stream's field "index", which names what was
-delivered: where a file is bad, that is another one.  Each wanted sample is
-taken when it comes first; for those that never come (they can't be decoded)
-the epoch's first ones are given again at its end, as DistributedSampler pads.
+so that this job holds up others no more than such a loader would: each batch is
+given back as soon as the wanted samples have been copied, before the next is
+asked for.  The stream's field "index" says which samples a batch has; where a
+file is bad, it names the replacement.  Each wanted sample is taken when it
+first comes; for those that never come (they can't be decoded) the epoch's first
+ones are given again at its end, as DistributedSampler pads.
 """
 
 from __future__ import annotations

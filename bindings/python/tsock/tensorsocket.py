@@ -6,11 +6,11 @@
 
 Scripts that were written for TensorSocket 0.0.4 and 0.0.5 run with that line
 replaced.  The producer's loop drives tsock.serve(), and the consumer is a
-tsock.DataLoader of that stream.  What is different is what was broken there:
-every epoch has all of its samples once, for any batch size, and ends with
-StopIteration; len() is right; a batch stays what it is while it is held; a
-consumer that goes away costs the others nothing; what fails on one side is an
-exception on the other.  No port is opened, and nothing is pickled.
+tsock.DataLoader of that stream. The differences are repairs: every epoch has
+all of its samples once, for any batch size, and ends with StopIteration; len()
+is right; a batch doesn't change while it is held; a consumer that goes away
+costs the others nothing; a failure on one side is an exception on the other. No
+port is opened, and nothing is pickled.
 """
 
 from __future__ import annotations

@@ -313,7 +313,7 @@ class Server:
         return self._handle.closed
 
     def doing(self, what: Optional[str]) -> None:
-        """Say to jobs that wait what keeps this from making samples."""
+        """Tell jobs that wait what keeps this server from making samples."""
         try:
             with self._handle as server:
                 said = what.encode() if what else None
@@ -333,8 +333,9 @@ class Server:
     def stats(self) -> dict[str, Any]:
         """The stream's numbers, as tsock.query() has them, and the loader's.
 
-        ``batches`` were had of the loader, which was waited for during
-        ``loader_wait`` seconds; ``copied_bytes`` went into the ring.
+        ``batches`` is how many batches the loader gave, ``loader_wait`` the
+        seconds spent waiting for it, ``copied_bytes`` the bytes copied into the
+        ring.
         """
         try:
             with self._handle as server:
@@ -441,39 +442,40 @@ def serve(
                 process's log tells of a loader that keeps a job waiting for
                 a minute
 
-    The loader's first batch is had at once, and decides shapes and dtypes.
-    Then a thread iterates the loader, whose workers run ahead while jobs
-    read, and others copy, once, into shared memory.  set_epoch() of loader,
-    sampler and data set is called before each epoch, with its number in the
-    stream.  What the loader raises is raised by every job, as
-    tsock.StreamFailed with type, text and traceback, and by run().
+    The loader's first batch is taken at once, and decides shapes and dtypes.
+    Then one thread iterates the loader, whose workers run ahead while jobs
+    read, and other threads copy its batches, once, into shared memory.
+    set_epoch() of loader, sampler and data set is called before each epoch,
+    with its number in the stream. An exception of the loader is raised in every
+    job, as tsock.StreamFailed with its type, text and traceback, and by run().
 
-    A data set may change as long as its length stays; one that grew or shrank
-    ends the stream when its next epoch would begin, and is served again by
-    another serve().
+    A data set may change as long as its length stays the same; if it grew or
+    shrank, the stream ends when its next epoch would begin, and another serve()
+    has to serve it.
 
     With identity= the next server begins in the epoch where its jobs are: it
-    iterates the loader from that epoch's first batch and drops what they have
-    read, which takes the loader's time for these batches, at most an epoch's.
-    It does the same where a job that reads alone goes back, by
-    load_state_dict().  The loader's own state_dict() isn't used.  A loader
-    that can be iterated only once is refused, as is one whose sampler draws
-    from a generator and where nothing has a set_epoch().  Random augmentations
-    have to be functions of the epoch and the sample.  A loader of another
-    length, batch size or shape, or whose first batch has other bytes, is
-    another stream: jobs get tsock.ProducerLost, which says what differs.
+    iterates the loader from that epoch's first batch and drops the samples that
+    they have read, which takes the loader's time for these batches, at most an
+    epoch's.  It does the same where a job that reads alone goes back, by
+    load_state_dict().  The loader's own state_dict() isn't used.  A loader that
+    can be iterated only once is refused, as is one whose sampler draws from a
+    generator and where nothing has a set_epoch().  Random augmentations have to
+    be functions of the epoch and the sample.  A loader of another length, batch
+    size or shape, or whose first batch has other bytes, is another stream: jobs
+    get tsock.ProducerLost, which says what differs.
 
-    The ring is in host memory.  Tensors on a GPU (torch's, or arrays with
+    The ring is in host memory. Tensors on a GPU (torch's, or arrays with
     __cuda_array_interface__ and __dlpack_device__), also those that transform
     computes there, are copied into it once, when the work queued for them in
-    the current stream is done.  A job with device= gets tensors on its own
-    GPU, whatever that is, uploaded once for all jobs there; where the loader's
-    are on that GPU, they stay there, and are copied on it alone.  Until then
-    they are kept: at most as many samples as the ring holds.  Not with ragged,
-    which goes by way of the host.
+    the current stream is done.  A job with device= gets tensors on its own GPU,
+    uploaded once for all jobs there; if the loader's tensors are on that same
+    GPU, they are copied on it without a detour over the host, and are kept
+    until then: at most as many samples as the ring holds.  With ragged=True all
+    batches go by way of the host.
 
-    A batch's memory must stay as it is after the loader gave it: one that
-    fills the same array again and again needs transform=copy.deepcopy.
+    The loader must not change a batch's memory after it gave the batch: a
+    loader that fills the same array again and again needs
+    transform=copy.deepcopy.
     """
     if not isinstance(name, (str, os.PathLike)):
         raise TypeError(
