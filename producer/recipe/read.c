@@ -22,6 +22,7 @@ struct reader {
 	struct tsi_recipe *recipe;
 	unsigned depth;
 	unsigned inside; /* of so many operations */
+	bool counted;    /* in one that numbers its operations */
 	bool viewing;    /* inside of Views */
 };
 
@@ -208,7 +209,8 @@ static bool is_nested(const struct reader *r, const struct call *c)
 	if (!c->op->type->chosen)
 		return false;
 	if (t->kind == TSI_TOKEN_OPEN)
-		return behind == TSI_TOKEN_NAME || behind == TSI_TOKEN_CLOSE;
+		return behind == TSI_TOKEN_NAME || behind == TSI_TOKEN_OPEN ||
+		       behind == TSI_TOKEN_CLOSE;
 	return t->kind == TSI_TOKEN_NAME && behind == TSI_TOKEN_OPEN;
 }
 
@@ -293,10 +295,13 @@ static struct tsi_op **end_of(struct tsi_op **first)
 
 static int read_children(struct reader *r, struct tsi_op *op)
 {
+	const bool before = r->counted;
 	int err;
 
 	r->inside++;
+	r->counted = op->type != &tsi_op_random_apply;
 	err = read_list(r, end_of(&op->child));
+	r->counted = before;
 	r->inside--;
 	return err;
 }
@@ -369,6 +374,12 @@ static int read_call(struct reader *r, struct call *c)
 
 	tsi_text_next(&r->text);
 	if (r->text.token.kind == TSI_TOKEN_OPEN) {
+		tsi_text_next(&r->text);
+		err = read_args(r, c);
+	}
+	/* As torchvision prints RandomChoice. */
+	if (!err && c->op->type->chosen &&
+	    !strncmp(r->text.token.from, "(p=", 3)) {
 		tsi_text_next(&r->text);
 		err = read_args(r, c);
 	}
@@ -489,29 +500,46 @@ static int read_views(struct reader *r)
 	return err;
 }
 
+/* A list that is one of the operations that are chosen from, or put in order. */
+static int read_together(struct reader *r, struct tsi_op **to)
+{
+	const struct tsi_token name = r->text.token;
+	int err = new_op(r, &tsi_op_random_apply, &name, to);
+
+	if (err)
+		return err;
+	(*to)->arg[0] = (struct tsi_arg_value){ .n = 1, .v = { 1 } };
+	r->counted = false;
+	err = read_list(r, &(*to)->child);
+	r->counted = true;
+	if (!err && !(*to)->child)
+		err = tsi_text_fail(&r->text, &name, "a list is empty");
+	return err;
+}
+
+/* An operation, or a list of them. */
+static int read_item(struct reader *r, struct tsi_op **to)
+{
+	const struct tsi_token t = r->text.token;
+	const bool all = tsi_text_is(&t, "ModuleList");
+
+	if (t.kind == TSI_TOKEN_NAME && holds_only(&t) &&
+	    tsi_text_peek(&r->text) == TSI_TOKEN_OPEN)
+		tsi_text_next(&r->text);
+	if (r->text.token.kind == TSI_TOKEN_OPEN)
+		return r->counted && !all ? read_together(r, to)
+					  : read_list(r, to);
+	return tsi_text_is(&t, "Views") ? read_views(r) : read_op(r, to);
+}
+
 /* Operations up to the end of the text or to what closes a list. */
 static int read_ops(struct reader *r, struct tsi_op **first)
 {
 	int err = 0;
 
-	while (!err) {
-		const struct tsi_token *t = &r->text.token;
-		struct tsi_op **to = end_of(first);
-
-		if (t->kind == TSI_TOKEN_NAME && holds_only(t) &&
-		    tsi_text_peek(&r->text) == TSI_TOKEN_OPEN) {
-			tsi_text_next(&r->text);
-			err = read_list(r, to);
-		} else if (tsi_text_is(t, "Views")) {
-			err = read_views(r);
-		} else if (t->kind == TSI_TOKEN_NAME) {
-			err = read_op(r, to);
-		} else if (t->kind == TSI_TOKEN_OPEN) {
-			err = read_list(r, to);
-		} else {
-			break;
-		}
-	}
+	while (!err && (r->text.token.kind == TSI_TOKEN_NAME ||
+			r->text.token.kind == TSI_TOKEN_OPEN))
+		err = read_item(r, end_of(first));
 	return err;
 }
 
@@ -533,7 +561,7 @@ static int read_list(struct reader *r, struct tsi_op **first)
 					    "an operation or a ')' is wanted");
 		tsi_text_next(&r->text);
 	} else {
-		err = read_op(r, first);
+		err = read_item(r, first);
 	}
 	r->depth--;
 	return err;

@@ -43,6 +43,37 @@ static void texts_get_all_their_arguments(void **state)
 		"p=0.3)");
 }
 
+static void a_list_among_choices_is_one_of_them(void **state)
+{
+	static const char choice[] =
+		"RandomChoice([RandomApply([RandomInvert(p=1) "
+		"RandomVerticalFlip(p=1)], p=1) RandomEqualize(p=1)], p=None) "
+		"CenterCrop(size=(8, 8))";
+
+	(void)state;
+	is_text("RandomChoice([Compose([RandomInvert(1), RandomVerticalFlip(1)]"
+		"), RandomEqualize(1)]) CenterCrop(8)",
+		choice);
+	is_text("RandomChoice(\n    Compose(\n    RandomInvert(p=1)\n    "
+		"RandomVerticalFlip(p=1)\n)\n    RandomEqualize(p=1)\n)(p=None)"
+		"CenterCrop(8)",
+		choice);
+	is_text("RandomChoice([[RandomInvert(1), [RandomVerticalFlip(1)]], "
+		"Sequential(RandomEqualize(1))]) CenterCrop(8)",
+		"RandomChoice([RandomApply([RandomInvert(p=1) "
+		"RandomVerticalFlip(p=1)], p=1) RandomApply([RandomEqualize("
+		"p=1)], p=1)], p=None) CenterCrop(size=(8, 8))");
+	/* Where all are done, and of a list that holds what is chosen from. */
+	is_text("RandomApply([Compose([RandomInvert(1), RandomEqualize(1)])]) "
+		"CenterCrop(8)",
+		"RandomApply([RandomInvert(p=1) RandomEqualize(p=1)], p=0.5) "
+		"CenterCrop(size=(8, 8))");
+	is_text("RandomOrder(ModuleList((0): RandomInvert(1) (1): "
+		"RandomEqualize(1))) CenterCrop(8)",
+		"RandomOrder([RandomInvert(p=1) RandomEqualize(p=1)]) "
+		"CenterCrop(size=(8, 8))");
+}
+
 /* What print() shows of torchvision's Compose, of both versions. */
 static void texts_are_what_print_shows(void **state)
 {
@@ -67,6 +98,11 @@ static void texts_are_what_print_shows(void **state)
 	assert_string_equal(recipes_of("%s", v2)->text, r->text);
 	assert_true(r->ends.normalize && r->ends.floats);
 	assert_true(r->ends.mean[1] == 0.456 && r->ends.std[2] == 0.225);
+	is_text("Compose(\n    RandomChoice(\n    Pad(padding=3, fill=0, "
+		"padding_mode=constant)\n    RandomInvert(p=0.5)\n)(p=[1, "
+		"2])\n    CenterCrop(size=(8, 8))\n)",
+		"RandomChoice([Pad(padding=3, fill=0, padding_mode=constant) "
+		"RandomInvert(p=0.5)], p=(1, 2)) CenterCrop(size=(8, 8))");
 	is_text(nn, "RandomApply([RandomHorizontalFlip(p=0.25)], p=0.5) "
 		    "CenterCrop(size=(8, 8))");
 }
@@ -137,6 +173,8 @@ static void wrong_texts_are_marked(void **state)
 		"RandomResizedCrop");
 	refused("RandomApply() CenterCrop(8)", "needs operations",
 		"RandomApply");
+	refused("RandomChoice([Compose([])]) CenterCrop(8)", "a list is empty",
+		"(");
 	refused("RandomApply([ToTensor()]) CenterCrop(8)", "can't be in",
 		"ToTensor");
 	refused("CenterCrop(8) Normalize(0, 1) RandomHorizontalFlip()",
@@ -304,6 +342,7 @@ int main(void)
 		cmocka_unit_test(texts_get_all_their_arguments),
 		cmocka_unit_test(texts_are_what_print_shows),
 		cmocka_unit_test(views_have_operations_and_draws_of_their_own),
+		cmocka_unit_test(a_list_among_choices_is_one_of_them),
 		cmocka_unit_test(wrong_texts_are_marked),
 		cmocka_unit_test(choices_of_one_size_give_samples_of_it),
 		cmocka_unit_test(deep_and_long_texts_are_refused),
