@@ -119,6 +119,11 @@ AVX2 __m256i bits_of(__m256 v)
 	return _mm256_castps_si256(v);
 }
 
+AVX2 __m256 as_floats(__m256i v)
+{
+	return _mm256_castsi256_ps(v);
+}
+
 /* Of the four double words of a half, in their lower three bytes. */
 AVX2 __m256i offsets(void)
 {

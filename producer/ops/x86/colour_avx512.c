@@ -109,6 +109,11 @@ AVX512 __m512i bits_of(__m512 v)
 	return _mm512_castps_si512(v);
 }
 
+AVX512 __m512 as_floats(__m512i v)
+{
+	return _mm512_castsi512_ps(v);
+}
+
 /* Of the four double words of 16 bytes, in their lower three bytes. */
 AVX512 __m512i offsets(void)
 {

@@ -85,18 +85,28 @@ TARGET static void vec_luminance(const uint8_t *src, uint8_t *dst, size_t n)
  * Blends
  */
 
-/* Below 0 it may be anything: packing clips. */
+/*
+ * A greater factor gives nothing but 0, 255 and d, and products that are no
+ * whole numbers of 32 bits.
+ */
+INLINE FLOATS factor(float alpha)
+{
+	const float most = 1 << 22;
+
+	return OP(set1_ps)(alpha > most ? most : alpha < -most ? -most : alpha);
+}
+
+/* Packing clips it. */
 INLINE VEC blended(FLOATS alpha, VEC d, VEC v)
 {
 	FLOATS by = OP(mul_ps)(alpha, OP(cvtepi32_ps)(OP(sub_epi32)(v, d)));
-	FLOATS sum = OP(add_ps)(OP(cvtepi32_ps)(d), by);
 
-	return OP(cvttps_epi32)(OP(min_ps)(sum, OP(set1_ps)(255)));
+	return OP(cvttps_epi32)(OP(add_ps)(OP(cvtepi32_ps)(d), by));
 }
 
 TARGET static void vec_saturate(float alpha, uint8_t *p, size_t n)
 {
-	const FLOATS by = OP(set1_ps)(alpha);
+	const FLOATS by = factor(alpha);
 	VEC next = load(p);
 
 	for (size_t i = 0; i < n; i += LANES, p += 3 * LANES) {
@@ -114,7 +124,7 @@ TARGET static void vec_saturate(float alpha, uint8_t *p, size_t n)
 TARGET static void vec_blend(float alpha, const uint8_t *d, uint8_t *p,
 			     size_t n)
 {
-	const FLOATS by = OP(set1_ps)(alpha);
+	const FLOATS by = factor(alpha);
 
 	for (size_t i = 0; i < n; i += BYTES) {
 		VEC v[4];
@@ -126,35 +136,69 @@ TARGET static void vec_blend(float alpha, const uint8_t *d, uint8_t *p,
 	}
 }
 
-/* The sum of three rows' bytes, as words. */
-INLINE VEC column(const uint8_t *p, size_t row)
+/*
+ * Words below 2^16 as float numbers, and 2^23: they are its lower bits.  Each
+ * half of a vector's 16 bytes has its own; packing puts them together again.
+ */
+#define LIFTED_BY 8388608.0f
+#define LIFTED(half, w) \
+	as_floats(OP(unpack##half##_epi16)(w, OP(set1_epi16)(0x4b00)))
+
+INLINE VEC blended_lifted(FLOATS alpha, FLOATS d, FLOATS v)
 {
-	return OP(add_epi16)(OP(add_epi16)(widen2(p - row), widen2(p)),
-			     widen2(p + row));
+	FLOATS by = OP(mul_ps)(alpha, OP(sub_ps)(v, d));
+
+	d = OP(sub_ps)(d, OP(set1_ps)(LIFTED_BY));
+	return OP(cvttps_epi32)(OP(add_ps)(d, by));
+}
+
+/* n sums of three rows' bytes, as words. */
+INLINE void add_rows(const uint8_t *p, size_t row, uint16_t *sum, size_t n)
+{
+	for (size_t i = 0; i < n; i += 2 * LANES) {
+		VEC v = OP(add_epi16)(widen2(p + i - row), widen2(p + i));
+
+		v = OP(add_epi16)(v, widen2(p + i + row));
+		store((uint8_t *)(sum + i), v);
+	}
+}
+
+INLINE VEC sum_at(const uint16_t *sum)
+{
+	return read((const uint8_t *)sum);
 }
 
 /* x / 13 is x * 5042 / 2^16 up to 13 * 255 + 6. */
+INLINE void smooth_some(FLOATS alpha, const uint8_t *src, const uint16_t *sum,
+			size_t step, uint8_t *dst, size_t n)
+{
+	for (size_t i = 0; i < n; i += 2 * LANES) {
+		VEC v = widen2(src + i), d, low, high;
+
+		d = OP(add_epi16)(sum_at(sum + i - step), sum_at(sum + i));
+		d = OP(add_epi16)(d, sum_at(sum + i + step));
+		d = OP(add_epi16)(d, OP(slli_epi16)(v, 2));
+		d = OP(add_epi16)(d, OP(set1_epi16)(6));
+		d = OP(mulhi_epu16)(d, OP(set1_epi16)(5042));
+		low = blended_lifted(alpha, LIFTED(lo, d), LIFTED(lo, v));
+		high = blended_lifted(alpha, LIFTED(hi, d), LIFTED(hi, v));
+		narrow2(OP(packs_epi32)(low, high), dst + i);
+	}
+}
+
+#define SOME 1024
+
 TARGET static void vec_smooth(float alpha, const uint8_t *src, size_t row,
 			      size_t step, uint8_t *dst, size_t n)
 {
-	const FLOATS by = OP(set1_ps)(alpha);
-	const VEC zero = OPS(setzero)();
+	uint16_t sum[SOME + 6 + 2 * 2 * LANES];
+	const FLOATS by = factor(alpha);
 
-	for (size_t i = 0; i < n; i += 2 * LANES) {
-		const uint8_t *p = src + i;
-		VEC v = widen2(p), sum, d, low, high;
+	for (size_t i = 0; i < n; i += SOME) {
+		size_t some = n - i < SOME ? n - i : SOME;
 
-		sum = OP(add_epi16)(column(p - step, row),
-				    column(p + step, row));
-		sum = OP(add_epi16)(sum, column(p, row));
-		sum = OP(add_epi16)(sum, OP(slli_epi16)(v, 2));
-		sum = OP(add_epi16)(sum, OP(set1_epi16)(6));
-		d = OP(mulhi_epu16)(sum, OP(set1_epi16)(5042));
-		low = blended(by, OP(unpacklo_epi16)(d, zero),
-			      OP(unpacklo_epi16)(v, zero));
-		high = blended(by, OP(unpackhi_epi16)(d, zero),
-			       OP(unpackhi_epi16)(v, zero));
-		narrow2(OP(packs_epi32)(low, high), dst + i);
+		add_rows(src + i - step, row, sum, some + 2 * step);
+		smooth_some(by, src + i, sum + step, step, dst + i, some);
 	}
 }
 
