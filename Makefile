@@ -344,7 +344,8 @@ ANALYZED   := $(if $(shell command -v clang),$(patsubst \
 .SECONDARY:
 .PHONY: all lib producer examples benches tests unit-tests gpu-tests fuzzers \
 	left-out model coverage demo docs check check-arm check-frameworks check-wheel \
-	lint analyze bench bench-compare bench-jobs soak fuzz mutants install \
+	lint analyze bench bench-compare bench-jobs \
+	bench-recipes soak fuzz mutants install \
 	uninstall clean help config format FORCE
 
 all: lib producer examples benches	## the library, the producer, examples
@@ -404,6 +405,9 @@ bench-compare: all	## beside other loaders, installed first; PEERS=REGEX
 
 bench-jobs: all		## k jobs that share, or have a loader each
 	$(beside_others)
+
+bench-recipes: all	## what samples by recipes cost, beside other packages
+	@B=$(B) JSON=$(JSON) bench/run.sh recipes
 
 model:			## every state of test/model's models, and negative controls
 	@test/setup.sh model

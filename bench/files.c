@@ -18,14 +18,27 @@ struct walk {
 	size_t taken, left_out;
 };
 
-static void read_file(struct walk *w, const char *path, size_t len)
+uint8_t *bench_file_read(const char *path, size_t *len)
 {
 	FILE *in = fopen(path, "rb");
-	uint8_t *data = malloc(len + 1);
+	struct stat st;
+	uint8_t *data;
 
-	if (!in || !data || fread(data, 1, len, in) != len)
+	if (!in || fstat(fileno(in), &st))
+		bench_die("can't read %s", path);
+	*len = (size_t)st.st_size;
+	data = malloc(*len + 1);
+	if (!data || fread(data, 1, *len, in) != *len)
 		bench_die("can't read %s", path);
 	fclose(in);
+	return data;
+}
+
+static void take_file(struct walk *w, const char *path)
+{
+	size_t len;
+	uint8_t *data = bench_file_read(path, &len);
+
 	if (w->take(w->arg, w->taken, data, len)) {
 		w->taken++;
 	} else {
@@ -51,7 +64,7 @@ static void walk(struct walk *w, const char *folder)
 			if (S_ISDIR(st.st_mode))
 				walk(w, path);
 			else if (S_ISREG(st.st_mode))
-				read_file(w, path, (size_t)st.st_size);
+				take_file(w, path);
 		}
 		free(list[i]);
 	}

@@ -9,6 +9,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* A file's bytes, to free().  Ends the program where it can't be read. */
+uint8_t *bench_file_read(const char *path, size_t *len);
+
 /*
  * Read the files below a folder in the order of their names, so that two runs
  * see the same ones, until take() has taken as many as most.  Hidden names are

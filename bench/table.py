@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The tables in docs/measured of make bench-compare, bench-jobs and bench-start, from
-what they appended to JSON=FILE: table.py FILE
+"""The tables in docs/measured of make bench-compare, bench-jobs, bench-start and
+bench-recipes, from what they appended to JSON=FILE: table.py FILE
 
 Each must have run once into the file.
 """
@@ -92,6 +92,27 @@ def start(rows):
     )
 
 
+def recipes(rows):
+    """A table for each unit: tsock's values, and the ratios of the others."""
+    for unit in ("us/sample", "ns/pixel"):
+        cases, others = {}, []
+        for row in rows:
+            if row["unit"] != unit:
+                continue
+            case, _, other = row["case"].partition(": ")
+            cells = cases.setdefault(case, {})
+            cells[other] = ratio(row) or number(row["value"])
+            if other and other not in others:
+                others.append(other)
+        table(
+            ["", "tsock, " + unit] + others,
+            [
+                [case, cells[""]] + [cells.get(name, "") for name in others]
+                for case, cells in cases.items()
+            ],
+        )
+
+
 def main(path):
     rows = {}
     with open(path) as f:
@@ -105,6 +126,8 @@ def main(path):
         jobs(rows["jobs"], "first")
     if "start" in rows:
         start(rows["start"])
+    if "recipes" in rows:
+        recipes(rows["recipes"])
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# setup.sh - fill build/venv-compare with the loaders that run.py and jobs.py
-# compare: setup.sh [PYTHON]
+# setup.sh - fill build/venv-compare with the loaders that run.py, jobs.py and
+# ../recipes.py compare: setup.sh [PYTHON]
 #
 # From the package registries alone: PyPI by pip and, where there is apt-get,
 # Debian's libraries for those peers that bring none (FFmpeg's for SPDL,
@@ -79,6 +79,10 @@ install webdataset webdataset
 install tensorsocket tensorsocket
 install streaming mosaicml-streaming
 install tensorflow tensorflow-cpu
+# recipes.py's.
+install timm timm
+install albumentations albumentations
+install kornia-rs kornia-rs
 # ffmpeg brings FFmpeg's libraries in whatever version there is.
 unpack ffmpeg libturbojpeg0-dev libopencv-dev
 lib=$venv/system/usr/lib/$(uname -m)-linux-gnu
