@@ -228,12 +228,23 @@ def _container(transform: Any) -> str:
     return "%s([%s], p=(%s))" % (name, children, weights)
 
 
+_MIRRORS = ("reflect", "symmetric")
+
+
 def _random_crop(transform: Any) -> str:
     padding = transform.padding
-    if ".v2." in type(transform).__module__ and padding is not None:
+    if padding is None:
+        return _call("RandomCrop", transform)
+    if ".v2." in type(transform).__module__:
         # v2 keeps it in another order than it was given.
         left, right, top, bottom = padding
         padding = [left, top, right, bottom]
+    elif transform.pad_if_needed and transform.padding_mode in _MIRRORS:
+        raise _not_native(
+            "v1's RandomCrop with padding, pad_if_needed and padding_mode=%r, "
+            "which mirrors twice (v2's does so once),"
+            % transform.padding_mode
+        )
     return _call("RandomCrop", transform, padding=padding)
 
 

@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: MIT
+"""Samples are what torchvision's own objects make of the file, of v1 and v2.
+
+test_recipes.py calls torchvision's functions; here the objects themselves run,
+turned into recipes by tsock.recipe.text_of(): those that have nothing random,
+and others, which are given the sample's draws in place of their own.
+"""
+import sys
+from pathlib import Path
+
+import pytest
+
+np = pytest.importorskip("numpy")
+pytest.importorskip("PIL")
+pytest.importorskip("torchvision")
+
+from PIL import Image  # noqa: E402
+from torchvision import transforms as v1  # noqa: E402
+from torchvision.transforms import v2  # noqa: E402
+from torchvision.transforms.functional import (  # noqa: E402
+    _get_perspective_coeffs)
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from test_pixels import PILLOW, Recipe  # noqa: E402
+from test_recipes import files  # noqa: E402, F401
+from tsock.recipe import text_of  # noqa: E402
+
+pytestmark = pytest.mark.skipif(
+    PILLOW < 13, reason="the order of passes is Pillow 13's")
+
+PACKAGES = pytest.mark.parametrize("package", [v1, v2], ids=["v1", "v2"])
+
+
+def made(text, package):
+    modes = {mode.name: mode for mode in v1.InterpolationMode}
+    return eval(text, {**vars(package), **modes})
+
+
+def must_agree(transform, files, run, indices=1):
+    """run(image, draws) makes what the recipe of transform makes."""
+    end = v1.Resize((33, 47))
+    with Recipe(text_of([transform, end])) as loader:
+        for number, path in enumerate(files):
+            image = Image.open(path).convert("RGB")
+            for index in range(indices):
+                err, _, got = loader(path, 1, 100 * number + index)
+                assert not err, (image.size, got)
+                want = np.asarray(end(run(image, loader.draws)))
+                assert (want == got).all(), (image.size, loader.draws)
+
+
+# What is random elsewhere is always the same.
+FIXED = """
+Resize(25)
+Resize((70, 20), interpolation=BICUBIC)
+Resize(25, max_size=31, interpolation=NEAREST)
+CenterCrop((50, 20))
+Pad((1, 2, 3, 4), fill=(9, 99, 199))
+Pad((3, 5), padding_mode="edge")
+Pad(4, fill=77)
+RandomHorizontalFlip(1)
+RandomVerticalFlip(1)
+RandomRotation((33, 33), fill=(1, 2, 3))
+RandomRotation((-70, -70), interpolation=BICUBIC, expand=True)
+RandomRotation((10, 10), interpolation=BILINEAR, center=(4, 9), fill=200)
+RandomAffine((20, 20), scale=(1.3, 1.3), shear=(10, 10, 5, 5), fill=9)
+RandomAffine((4, 4), shear=(7, 7), interpolation=BILINEAR)
+RandomAffine((5, 5), interpolation=BICUBIC, center=(1, 2), fill=(3, 2, 1))
+ColorJitter(brightness=(1.4, 1.4))
+ColorJitter(contrast=(0.3, 0.3))
+ColorJitter(saturation=(2.5, 2.5))
+ColorJitter(hue=(0.2, 0.2))
+ColorJitter(hue=(-0.5, -0.5))
+Grayscale(3)
+RandomGrayscale(1)
+RandomSolarize(128, 1)
+RandomSolarize(77.5, 1)
+RandomPosterize(3, 1)
+RandomInvert(1)
+RandomAutocontrast(1)
+RandomEqualize(1)
+RandomAdjustSharpness(1.8, 1)
+RandomAdjustSharpness(0.2, 1)
+RandomApply([RandomInvert(1), RandomPosterize(2, 1)], 1)
+RandomChoice([RandomInvert(1)])
+RandomChoice([RandomInvert(1), RandomPosterize(2, 1)], p=[0, 1])
+RandomChoice([Compose([RandomInvert(1), RandomEqualize(1)])])
+RandomOrder([RandomInvert(1)])
+Compose([RandomInvert(1), Compose([RandomEqualize(1), Pad(3)])])
+"""
+
+
+@PACKAGES
+@pytest.mark.parametrize("text", FIXED.split("\n")[1:-1])
+def test_objects_without_chance_make_the_samples(files, text, package):
+    if "max_size" in text:  # edges of 0 pixels are refused by both
+        files = [p for p in files if min(Image.open(p).size) > 1]
+    transform = made(text, package)
+    must_agree(transform, files, lambda image, draws: transform(image))
+
+
+# Those with chance: how v1 and v2 name what is drawn.
+
+
+def whole(draws):
+    return [int(v) for v in draws]
+
+
+def corners(draws):
+    return [whole(draws[k:k + 2]) for k in (1, 3, 5, 7)]
+
+
+def start(image):
+    right, bottom = image.width - 1, image.height - 1
+    return [[0, 0], [right, 0], [right, bottom], [0, bottom]]
+
+
+def solvable(files, text):
+    """Corners of a line of pixels are on one line: torch refuses them."""
+    thick = "Perspective" in text
+    return [p for p in files if min(Image.open(p).size) > thick]
+
+
+OF_V1 = {
+    "RandomResizedCrop": lambda t, image, d: tuple(whole(d)),
+    "RandomCrop": lambda t, image, d: (*whole(d), *t.size),
+    "RandomRotation": lambda t, image, d: d[0],
+    "RandomAffine": lambda t, image, d: (
+        d[0], tuple(whole(d[1:3])), d[3], (d[4], d[5])),
+    "RandomPerspective": lambda t, image, d: (start(image), corners(d)),
+    "ColorJitter": lambda t, image, d: (
+        np.array(whole(d[:4])),
+        *(None if getattr(t, name) is None else v for name, v in
+          zip(("brightness", "contrast", "saturation", "hue"), d[4:]))),
+}
+
+RANDOM = """
+RandomResizedCrop(32)
+RandomResizedCrop((20, 50), scale=(0.3, 1), ratio=(0.5, 2), interpolation=BICUBIC)
+RandomCrop(32, padding=4, pad_if_needed=True)
+RandomCrop((32, 70), padding=(1, 2, 3, 4), pad_if_needed=True, fill=(1, 2, 3))
+RandomCrop(40, pad_if_needed=True, padding_mode="edge")
+RandomRotation(180)
+RandomRotation(30, expand=True, interpolation=BILINEAR, fill=9)
+RandomAffine(20, (0.2, 0.1), (0.5, 2), 15)
+RandomAffine(0, shear=(-30, 30, -10, 10), interpolation=BILINEAR, fill=(1, 2, 3))
+RandomPerspective(0.5, 1)
+RandomPerspective(0.3, 1, interpolation=NEAREST, fill=(1, 2, 3))
+ColorJitter(0.4, 0.4, 0.4, 0.1)
+ColorJitter(brightness=(0, 3), hue=0.5)
+"""
+
+
+@pytest.mark.parametrize("text", RANDOM.split("\n")[1:-1])
+def test_v1_makes_the_samples_of_what_was_drawn(files, text):
+    transform = made(text, v1)
+
+    def run(image, draws):
+        params = OF_V1[type(transform).__name__](transform, image, draws)
+        transform.get_params = lambda *_: params
+        return transform(image)
+
+    must_agree(transform, solvable(files, text), run, 3)
+
+
+def crop_of_v2(t, image, draws):
+    """v2 has the padding among what is drawn."""
+    height, width = t.size
+    left, right, top, bottom = t.padding or [0] * 4
+    if t.pad_if_needed:
+        more = max(0, width - (image.width + left + right))
+        left, right = left + more, right + more
+        more = max(0, height - (image.height + top + bottom))
+        top, bottom = top + more, bottom + more
+    padding = [left, top, right, bottom]
+    return dict(needs_crop=True, top=int(draws[0]), left=int(draws[1]),
+                height=height, width=width, needs_pad=any(padding),
+                padding=padding)
+
+
+OF_V2 = {
+    "RandomResizedCrop": lambda t, image, d: dict(
+        zip(("top", "left", "height", "width"), whole(d))),
+    "RandomCrop": crop_of_v2,
+    "RandomRotation": lambda t, image, d: dict(angle=d[0]),
+    "RandomAffine": lambda t, image, d: dict(
+        angle=d[0], translate=tuple(whole(d[1:3])), scale=d[3],
+        shear=(d[4], d[5])),
+    "RandomPerspective": lambda t, image, d: dict(
+        coefficients=_get_perspective_coeffs(start(image), corners(d))),
+    "ColorJitter": lambda t, image, d: dict(
+        fn_idx=np.array(whole(d[:4])), **{
+            name + "_factor": None if getattr(t, name) is None else v
+            for name, v in zip(("brightness", "contrast", "saturation", "hue"),
+                               d[4:])}),
+}
+
+
+# v1 mirrors twice, at the border and at what is behind it.
+TWICE = ('RandomCrop(40, padding=(3, 1), pad_if_needed=True, '
+         'padding_mode="reflect")')
+
+
+@pytest.mark.parametrize("text", [*RANDOM.split("\n")[1:-1], TWICE])
+def test_v2_makes_the_samples_of_what_was_drawn(files, text):
+    transform = made(text, v2)
+
+    def run(image, draws):
+        params = OF_V2[type(transform).__name__](transform, image, draws)
+        transform.make_params = lambda flat: params
+        return transform(image)
+
+    must_agree(transform, solvable(files, text), run, 3)
+
+
+def test_a_border_that_v1_mirrors_twice_is_refused(files):
+    with pytest.raises(ValueError, match="v1's RandomCrop .* isn't native"):
+        text_of(made(TWICE, v1))
+    # Its pixels are others indeed.
+    image = Image.open(files[4]).convert("RGB")
+    padding = dict(padding=3, pad_if_needed=True, padding_mode="reflect")
+    crops = [p.RandomCrop(40 + 2 * 30, **padding) for p in (v1, v2)]
+    draws = [0, 0]
+    crops[0].get_params = lambda *_: (*draws, 100, 100)
+    params = crop_of_v2(crops[1], image, draws)
+    crops[1].make_params = lambda flat: params
+    assert (np.asarray(crops[0](image)) != np.asarray(crops[1](image))).any()
