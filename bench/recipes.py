@@ -27,8 +27,8 @@ import recipes_peers
 from rows import head, show
 
 QUICK = os.environ.get("QUICK") == "1"
-FILES = 24 if QUICK else 120
-PASSES = 2 if QUICK else 7
+FILES = int(os.environ.get("FILES", 24 if QUICK else 120))
+PASSES = int(os.environ.get("PASSES", 2 if QUICK else 7))
 OP_PASSES = 2 if QUICK else 9
 OP_PICTURES = 4 if QUICK else 16
 SMALL = 200 if QUICK else 2000
@@ -50,6 +50,7 @@ CHAINS = {
     + "RandomApply([ColorJitter(0.8, 0.8, 0.8, 0.2)], p=0.8) "
     "RandomGrayscale(p=0.2) PILGaussianBlur(p=0.5)",
 }
+CHAINS["SimCLR, two views"] = "Views(2 * [%s])" % CHAINS["SimCLR, one view"]
 CIFAR = "RandomCrop(32, padding=4) RandomHorizontalFlip()"
 
 

@@ -29,16 +29,25 @@ def pillow_chains():
             radius = random.uniform(0.1, 2.0)
             return image.filter(ImageFilter.GaussianBlur(radius))
 
-    def of(*steps):
+    def of(*steps, views=1):
         chain = t.Compose(steps)
-        return lambda data: chain(
-            Image.open(io.BytesIO(data)).convert("RGB")
-        )
 
-    def after_crop(*steps):
-        return of(t.RandomResizedCrop(SIZE), t.RandomHorizontalFlip(), *steps)
+        def make(data):
+            image = Image.open(io.BytesIO(data)).convert("RGB")
+            return [chain(image) for _ in range(views)]
+
+        return make
+
+    def after_crop(*steps, views=1):
+        crop = t.RandomResizedCrop(SIZE)
+        return of(crop, t.RandomHorizontalFlip(), *steps, views=views)
 
     cubic = t.InterpolationMode.BICUBIC
+    simclr = [
+        t.RandomApply([t.ColorJitter(0.8, 0.8, 0.8, 0.2)], p=0.8),
+        t.RandomGrayscale(p=0.2),
+        t.RandomApply([Blur()], p=0.5),
+    ]
     small = t.Compose(
         [t.RandomCrop(32, padding=4), t.RandomHorizontalFlip()]
     )
@@ -52,11 +61,8 @@ def pillow_chains():
             t.RandomResizedCrop(SIZE, interpolation=cubic),
             t.RandomHorizontalFlip(),
         ),
-        "SimCLR, one view": after_crop(
-            t.RandomApply([t.ColorJitter(0.8, 0.8, 0.8, 0.2)], p=0.8),
-            t.RandomGrayscale(p=0.2),
-            t.RandomApply([Blur()], p=0.5),
-        ),
+        "SimCLR, one view": after_crop(*simclr),
+        "SimCLR, two views": after_crop(*simclr, views=2),
         "cifar": lambda pixels: small(Image.fromarray(pixels)),
     }
 
@@ -67,20 +73,27 @@ def tensor_chains():
     from torchvision import io as tio
     from torchvision.transforms import v2
 
-    def of(*steps):
+    def of(*steps, views=1):
         chain = v2.Compose(steps)
-        return lambda data: chain(
-            tio.decode_jpeg(
+
+        def make(data):
+            image = tio.decode_jpeg(
                 torch.frombuffer(data, dtype=torch.uint8),
                 tio.ImageReadMode.RGB,
             )
-        )
+            return [chain(image) for _ in range(views)]
 
-    def after_crop(*steps):
-        return of(
-            v2.RandomResizedCrop(SIZE), v2.RandomHorizontalFlip(), *steps
-        )
+        return make
 
+    def after_crop(*steps, views=1):
+        crop = v2.RandomResizedCrop(SIZE)
+        return of(crop, v2.RandomHorizontalFlip(), *steps, views=views)
+
+    simclr = [
+        v2.RandomApply([v2.ColorJitter(0.8, 0.8, 0.8, 0.2)], p=0.8),
+        v2.RandomGrayscale(p=0.2),
+        v2.RandomApply([v2.GaussianBlur(23, (0.1, 2.0))], p=0.5),
+    ]
     small = v2.Compose(
         [v2.RandomCrop(32, padding=4), v2.RandomHorizontalFlip()]
     )
@@ -96,11 +109,8 @@ def tensor_chains():
             ),
             v2.RandomHorizontalFlip(),
         ),
-        "SimCLR, one view": after_crop(
-            v2.RandomApply([v2.ColorJitter(0.8, 0.8, 0.8, 0.2)], p=0.8),
-            v2.RandomGrayscale(p=0.2),
-            v2.RandomApply([v2.GaussianBlur(23, (0.1, 2.0))], p=0.5),
-        ),
+        "SimCLR, one view": after_crop(*simclr),
+        "SimCLR, two views": after_crop(*simclr, views=2),
         "cifar": lambda pixels: small(
             torch.from_numpy(pixels).permute(2, 0, 1)
         ),
