@@ -32,6 +32,15 @@ def test_blends_are_those_of_torchvision(ours, name, theirs):
                  f"{name} {factor} of {image}")
 
 
+def test_long_rows_are_sharpened_as_by_torchvision(ours):
+    """Longer than what vector code does at a time, by little and by much."""
+    sizes = [(341, 3), (342, 3), (343, 4), (1024, 3), (1027, 5), (2500, 3)]
+    for image in pictures(11, sizes):
+        for factor in (0, .7, 3):
+            same(ours("sharpness", image, factor),
+                 F.adjust_sharpness(image, factor), f"{factor} of {image}")
+
+
 def test_negative_factors_are_those_of_pillow(ours):
     for image in pictures(2):
         for factor in (-.5, -1e9):

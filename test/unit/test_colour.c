@@ -133,6 +133,39 @@ static void gray_pictures_become_those_of_three_channels(void **state)
 	tsi_canvas_fini(&canvas);
 }
 
+static void equalized_channels_are_counted_to_the_last_pixel(void **state)
+{
+	enum { PIXELS = 31 * 29 };
+	uint8_t gray[PIXELS];
+
+	(void)state;
+	tsi_canvas_init(&canvas, tsi_simd_best());
+	begin(1);
+	canvas.width = 31;
+	canvas.height = 29;
+	/* Without it the steps of all other values come earlier. */
+	canvas.pixels[PIXELS - 1] = 0;
+	memcpy(gray, canvas.pixels, PIXELS);
+	assert_int_equal(tsi_colour_equalize(&canvas), 0);
+	for (unsigned other = 0; other < 3; other++) {
+		uint8_t want[PIXELS];
+
+		memcpy(want, canvas.pixels, PIXELS);
+		memcpy(canvas.pixels, gray, PIXELS);
+		assert_int_equal(tsi_colour_to_rgb(&canvas), 0);
+		/* Other channels have histograms of their own. */
+		for (size_t i = other; i < 3 * (size_t)PIXELS; i += 3)
+			canvas.pixels[i] /= 2;
+		assert_int_equal(tsi_colour_equalize(&canvas), 0);
+		for (size_t i = 0; i < 3 * (size_t)PIXELS; i++)
+			if (i % 3 != other)
+				assert_int_equal(canvas.pixels[i], want[i / 3]);
+		assert_int_equal(tsi_canvas_begin(&canvas, 31, 29, 1), 0);
+		memcpy(canvas.pixels, want, PIXELS);
+	}
+	tsi_canvas_fini(&canvas);
+}
+
 /* What Pillow makes of nine pixels of mode L. */
 static void gray_pictures_are_changed_as_pillows(void **state)
 {
@@ -189,6 +222,8 @@ int main(void)
 		cmocka_unit_test(colours_are_pillows_on_all_levels),
 		cmocka_unit_test(gray_pictures_have_one_channel),
 		cmocka_unit_test(gray_pictures_become_those_of_three_channels),
+		cmocka_unit_test(
+			equalized_channels_are_counted_to_the_last_pixel),
 		cmocka_unit_test(gray_pictures_are_changed_as_pillows),
 		cmocka_unit_test(solarize_add_changes_dark_values_alone),
 	};
