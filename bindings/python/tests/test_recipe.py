@@ -1,14 +1,19 @@
 # SPDX-License-Identifier: MIT
 """transform=: torchvision's objects as recipes, and what their ends say."""
 
+import importlib
 import re
 import subprocess
 
 import pytest
 
 import tsock
+import tsock.recipe as recipe
 from conftest import PRODUCER
 from tsock.recipe import Ends, ends_of, text_of
+
+# Not the function of that name.
+replaying = importlib.import_module("tsock.replay")
 
 np = pytest.importorskip("numpy")
 torch = pytest.importorskip("torch")
@@ -105,6 +110,36 @@ def test_all_arguments_of_an_object_are_written(text):
             assert re.findall(r"(\w+)=", written) == re.findall(
                 r"(\w+)=", wanted
             )
+
+
+def operations():
+    """By name the arguments that tsock-producer says it has."""
+    said = subprocess.run(
+        [PRODUCER, "--transform", "help"], stdout=subprocess.PIPE, text=True
+    ).stdout.partition("Presets")[0]
+    lines = re.findall(r"(?m)^  (\w+)\((.*)\)$", said)
+    return {
+        name: re.findall(r"(?:^|, )(\w+)(?=,|=|$)", re.sub(r"\([^)]*\)", "", args))
+        for name, args in lines
+    }
+
+
+def test_every_operation_of_torchvisions_is_made_of_its_objects():
+    found = operations()
+    assert len(found) > 30
+    containers = ("RandomApply", "RandomChoice", "RandomOrder")
+    for name, args in found.items():
+        if name in containers or not (hasattr(v1, name) or hasattr(v2, name)):
+            continue
+        assert name in recipe._CLASSES, name
+        assert set(recipe._CLASSES[name].split()) <= set(args), name
+
+
+def test_every_operation_is_replayed():
+    ends = recipe._END.pattern + "ToImage PILToTensor ToPureTensor"
+    for name in operations():
+        if name not in ends and name != "Views":
+            assert name in replaying._DRAWS, name
 
 
 def test_numbers_are_not_rounded_as_v1s_print_does():
