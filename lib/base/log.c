@@ -68,7 +68,8 @@ static void to_stderr(void *arg, int level, const char *line)
 			level_name[level], line);
 }
 
-/* A word that is no level shows all: who set it wants to see something. */
+/* A word that isn't a level shows everything: whoever set it wants to see
+ * something. */
 static void ask_environment(void)
 {
 	const char *word = secure_getenv("TSOCK_LOG");

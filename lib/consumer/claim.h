@@ -53,7 +53,7 @@ void tsi_claim_leave(const struct tsi_claim *c);
 /* Is the producer's process gone? */
 bool tsi_claim_producer_gone(const struct tsi_claim *c);
 
-/* Has the producer died, or shut down?  Nobody answers its consumers then. */
+/* Has the producer died, or shut down?  Then nobody answers its consumers. */
 bool tsi_claim_abandoned(const struct tsi_claim *c);
 
 static inline uint64_t tsi_claim_head(const struct tsi_claim *c)
@@ -102,7 +102,7 @@ static inline uint64_t tsi_claim_end(const struct tsi_claim *c)
 	return tsi_header_end(c->ring);
 }
 
-/* How many warnings the producer has for those who read. */
+/* How many warnings the producer has for its readers. */
 static inline uint32_t tsi_claim_warnings(const struct tsi_claim *c)
 {
 	return tsi_header_warnings(c->ring);

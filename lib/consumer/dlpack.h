@@ -49,7 +49,7 @@ struct tsi_dl_versioned {
 	struct tsi_dl_tensor tensor;
 };
 
-/* One tensor on loan. */
+/* A tensor that is on loan. */
 struct tsi_export {
 	union {
 		struct tsi_dl_managed plain;

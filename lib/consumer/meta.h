@@ -20,7 +20,8 @@ struct tsi_meta {
 	const char *identity; /* NULL: not all texts have come */
 };
 
-/* So many bytes are to come, with so many names.  Fails with TSOCK_ENOMEM. */
+/* Get ready for that many bytes, with that many names.  Fails with
+ * TSOCK_ENOMEM. */
 int tsi_meta_begin(struct tsi_meta *m, uint32_t size, uint32_t nclasses);
 
 /* Free all texts.  As before tsi_meta_begin() from now on. */

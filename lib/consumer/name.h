@@ -27,8 +27,9 @@ tsock_batch *tsi_name_of(const struct tsi_name *n);
 struct tsock_batch *tsi_name_find(const tsock_batch *name);
 
 /*
- * That use ends.  For one of the callers that say so; NULL for the others, and
- * in a forked child, where *forked is true and nothing ends.
+ * The use of that name ends.  Of several calls that say so one gets the
+ * batch, the others NULL; in a forked child all get NULL, *forked is true, and
+ * nothing ends.
  */
 struct tsock_batch *tsi_name_end(const tsock_batch *name, bool *forked);
 

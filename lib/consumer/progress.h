@@ -50,7 +50,7 @@ uint64_t tsi_progress_ahead(const struct tsi_progress *p, uint64_t samples);
 bool tsi_progress_on_blocks(const struct tsi_progress *p, uint64_t start,
 			    uint64_t end, uint64_t block);
 
-/* Has the job had all of the epoch that was begun? */
+/* Has the job read all of the epoch that was begun? */
 bool tsi_progress_is_over(const struct tsi_progress *p);
 
 /* Begin the epoch anew where a batch of it was left. */

@@ -380,7 +380,7 @@ static void give_back(struct tsock_batch *b)
 /* Is it another thread than the one that takes? */
 static void note_releaser(struct tsi_reader *r)
 {
-	/* A hint for those who wait. */
+	/* A hint for threads that wait. */
 	if (!atomic_load_explicit(&r->released_elsewhere,
 				  memory_order_relaxed) &&
 	    atomic_load_explicit(&r->user_thread, memory_order_relaxed) !=

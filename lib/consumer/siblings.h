@@ -30,8 +30,8 @@ struct tsi_stuck {
 };
 
 /*
- * One of them, from its join to its leave; one whose producer is gone until it
- * has another one, or leaves.  stuck is its own thread's.
+ * A sibling, from its join to its leave; if its producer is gone, until it has
+ * another producer, or leaves.  stuck belongs to the sibling's own thread.
  */
 struct tsi_sibling {
 	struct tsi_reader *reader; /* NULL: it waits for the next producer */
@@ -52,13 +52,13 @@ struct tsi_sibling {
 	struct tsi_sibling *next;
 };
 
-/* It is one of them from now on, and is none any more. */
+/* Add s to the siblings, and take it off again. */
 void tsi_siblings_add(struct tsi_sibling *s);
 void tsi_siblings_remove(struct tsi_sibling *s);
 
-/* It was one, lost its producer, and goes on at pos with the next one, for
- * which this thread has asked without success: it is one of them without a
- * reader. */
+/* Add a sibling that has lost its producer, and goes on at pos with the next
+ * one, for which this thread has asked without success: it has no reader
+ * yet. */
 void tsi_siblings_add_lost(struct tsi_sibling *s, uint64_t pos);
 
 /* Does one of them read from the producer of that incarnation?  True: *read

@@ -73,7 +73,7 @@ static inline void tsi_tail_move_position(struct tsi_tail *t, uint64_t pos)
 /* The oldest batch that isn't released, from *at on; NULL: none. */
 struct tsock_batch *tsi_tail_oldest(struct tsi_tail *t, uint64_t *at);
 
-/* That batch needs the ring no more; the tail follows. */
+/* The batch with that ticket no longer needs the ring; the tail follows. */
 void tsi_tail_release(struct tsi_tail *t, uint64_t ticket);
 
 /* The tail follows what is released, and the position. */

@@ -47,7 +47,7 @@ void tsi_heard_look(struct tsi_heard *h, const struct tsi_heard_from *from,
 void tsi_heard_ask(struct tsi_heard *h, const struct tsi_heard_from *from,
 		   int timeout_ms);
 
-/* The oldest one that wasn't taken; NULL: there is none. */
+/* The oldest warning that wasn't taken yet; NULL: there is none. */
 const char *tsi_heard_take(struct tsi_heard *h, uint32_t *kind);
 
 #endif

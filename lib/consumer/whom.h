@@ -50,8 +50,8 @@ void tsi_whom_look(struct tsi_whom *w, const struct tsi_whom_asks *a,
 void tsi_whom_mute(struct tsi_whom *w, const struct tsi_whom_asks *a,
 		   int64_t now_ms);
 
-/* As tsi_whom_look(), where the consumer knows whom it waits for, and why, as
- * struct tsock_wait says it: nobody is asked. */
+/* As tsi_whom_look(), but the consumer knows already whom it waits for, and why
+ * (who and why as in struct tsock_wait): nobody is asked. */
 void tsi_whom_know(struct tsi_whom *w, const struct tsi_whom_asks *a,
 		   uint64_t want, int64_t now_ms, const char *who,
 		   const char *why);
@@ -63,8 +63,8 @@ static inline void tsi_whom_end(struct tsi_whom *w)
 }
 
 /*
- * Whom is it, now?  Fills buf with words that go on "waiting for ", or with "",
- * where nothing is waited for.
+ * Whom does it wait for now?  Fills buf with words that continue "waiting for
+ * ", or with "" where it waits for nobody.
  */
 void tsi_whom_tell(struct tsi_whom *w, const struct tsi_whom_asks *a,
 		   int64_t deadline_ms, char *buf, size_t size);

@@ -14,8 +14,8 @@
 #include "consumer/mapping.h"
 
 /*
- * One mapping of a half of a field, twice in a row where it has no margin;
- * before it one of the lead bytes of the file mark.
+ * A mapping of half of a field, made twice in a row where it has no margin;
+ * before it lies one of the lead bytes of the file mark.
  */
 int tsi_window_map_field(const struct tsi_mapping_field *f, unsigned half,
 			 int prot, int flags, int mark, size_t lead,
@@ -28,8 +28,8 @@ int tsi_window_init(struct tsi_mapping *m);
 void tsi_window_fini(struct tsi_mapping *m);
 
 /*
- * One in which no other live batch touches a page of the samples from first on,
- * a new one if need be; NULL with errno.
+ * A window in which no other live batch touches a page of the samples from
+ * first on, a new one if need be; NULL with errno.
  */
 struct tsi_window *tsi_window_find(struct tsi_mapping *m, uint64_t first,
 				   uint64_t count);

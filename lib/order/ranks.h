@@ -30,7 +30,7 @@ struct tsi_ranks {
 uint64_t tsi_ranks_next(const struct tsi_ranks *p, uint64_t left,
 			uint64_t *first);
 
-/* So many of these are left no longer when all ranks have that batch. */
+/* By how much `left` shrinks once all ranks have that batch. */
 uint64_t tsi_ranks_block(const struct tsi_ranks *p, uint64_t left);
 
 /*

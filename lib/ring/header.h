@@ -95,7 +95,7 @@ static inline uint64_t tsi_header_end(const struct tsi_ring_shared *s)
 	return atomic_load(&s->end);
 }
 
-/* How many warnings the producer has for those who read; it only grows. */
+/* How many warnings the producer has for its readers; it only grows. */
 static inline uint32_t tsi_header_warnings(const struct tsi_ring_shared *s)
 {
 	return atomic_load(&s->warnings);

@@ -327,8 +327,8 @@ void tsi_ring_detach(struct tsi_ring *r, unsigned row)
 {
 	_Atomic uint32_t *reader = &r->shared->row[row].reader;
 
-	/* One that was detached may still have to hear of it, and who was a
-	 * reader when the last slot was written may read on. */
+	/* A reader that was detached may still have to be told so, and one that
+	 * was a reader when the last slot was written may read on. */
 	if (!(atomic_load(reader) & TSI_ROW_DETACHED) &&
 	    atomic_load(&r->shared->state) == TSI_RING_OPEN)
 		atomic_store(reader, 0);
@@ -368,7 +368,7 @@ void tsi_ring_set_generation(struct tsi_ring *r, uint32_t generation,
 
 	if (atomic_load(&s->generation) == generation)
 		return;
-	/* Ordered by the lock, for those who ask tsi_ring_place(). */
+	/* Ordered by the lock, for callers of tsi_ring_place(). */
 	atomic_store_explicit(&r->place,
 			      since << 1 | tsi_generation_half(generation),
 			      memory_order_relaxed);

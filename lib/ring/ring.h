@@ -158,7 +158,7 @@ void tsi_ring_want_start(struct tsi_ring *r, uint64_t start);
  */
 void tsi_ring_set_held(struct tsi_ring *r, uint64_t from);
 
-/* So many warnings can be asked for. */
+/* Tell readers how many warnings they can ask for. */
 void tsi_ring_set_warnings(struct tsi_ring *r, uint32_t n);
 
 /*

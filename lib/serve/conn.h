@@ -95,8 +95,8 @@ uint64_t tsi_conn_tail(const struct tsi_conn *c);
 uint64_t tsi_conn_want(const struct tsi_conn *c);
 
 /*
- * Kill the consumer once, if this kernel can tell for certain who it is: the
- * other one has had to wait for it so long.
+ * Kill the consumer once, if this kernel can tell for certain which process it
+ * is: another reader has had to wait for it for so long.
  */
 void tsi_conn_kill(struct tsi_conn *c, const struct tsi_conn *waiter,
 		   int64_t held_ms);

@@ -70,7 +70,7 @@ void tsi_gate_wake_workers(struct tsi_gate *g);
  * headers say so. */
 void tsi_gate_state_held(struct tsi_gate *g);
 
-/* So many warnings can be asked for: the headers say so. */
+/* Tell readers, in the rings' headers, how many warnings they can ask for. */
 void tsi_gate_state_warnings(struct tsi_gate *g, uint32_t n);
 
 /*

@@ -160,7 +160,7 @@ static bool is_another_run(const struct tsi_job *k,
 	return r->joined ? j->after <= k->start : r->pid != j->pid;
 }
 
-/* Has another rank, which asks too, still to begin what this one has had? */
+/* Does another rank that asks have to begin an epoch that this one has had? */
 static bool others_are_behind(const struct tsi_job *k,
 			      const struct tsi_msg_join *j)
 {

@@ -117,7 +117,8 @@ void tsi_jobs_return(struct tsi_jobs *t, const struct tsi_msg_join *j,
 void tsi_jobs_returned(struct tsi_jobs *t, const struct tsi_msg_join *j,
 		       unsigned reader);
 
-/* For whom does a rank wait: a reader, or (-1) one that asks by a nonce? */
+/* For whom does a rank wait: for a reader, or (-1) for a rank that asks to join
+ * and is known by a nonce? */
 struct tsi_job_missing {
 	uint32_t rank, world;
 	uint64_t epoch; /* that the missing rank has not begun, ... */
@@ -130,7 +131,7 @@ bool tsi_jobs_missing(struct tsi_jobs *t, int reader, const uint8_t *nonce,
 /* Does this reader wait for other ranks, so that its tail doesn't count? */
 bool tsi_jobs_wait(struct tsi_jobs *t, unsigned reader);
 
-/* Has a rank of that job had an epoch that this one has still to begin? */
+/* Has a rank of that job had an epoch that the asking one has to begin? */
 bool tsi_jobs_had(const struct tsi_jobs *t, const struct tsi_msg_join *j);
 
 /* The first sample that is kept for ranks of jobs whose others may have left;

@@ -124,8 +124,8 @@ void tsi_membership_init(struct tsi_membership *m,
 			 const struct tsi_membership_config *c);
 
 /*
- * Are there members, too few for the first sample to be made?  start: those who
- * are there are enough.
+ * Are there members, but too few for the first sample to be made?  start: from
+ * now on the members that are there are enough.
  */
 bool tsi_membership_lacks_members(const struct tsi_membership *m);
 unsigned tsi_membership_lacks(const struct tsi_membership *m); /* how many */
@@ -276,7 +276,7 @@ uint64_t tsi_membership_next_start(const struct tsi_membership *m,
  */
 bool tsi_membership_next(const struct tsi_membership *m, unsigned *id);
 
-/* Has the view a reader, or a view made of it one? */
+/* Does the view have a reader, or a view that is made from it? */
 bool tsi_membership_active(const struct tsi_membership *m, unsigned view);
 
 /* The first sample of a view that isn't published, or isn't handed out yet. */
@@ -289,7 +289,7 @@ uint32_t tsi_membership_opening(const struct tsi_membership *m, unsigned view);
 /* Is there a sample of the view that may be handed out now? */
 bool tsi_membership_may_claim(const struct tsi_membership *m, unsigned view);
 
-/* Has the view's source samples that the view could be filled with? */
+/* Does the view's source have samples that the view could be filled with? */
 bool tsi_membership_has_input(const struct tsi_membership *m, unsigned view);
 
 /* Is the last sample of the stream handed out; is it published in a view? */
@@ -365,7 +365,7 @@ int64_t tsi_membership_moved_ms(const struct tsi_membership *m, unsigned id);
 uint32_t tsi_membership_generation(const struct tsi_membership *m,
 				   unsigned view, uint64_t *since);
 
-/* As a member says, it may look at samples of that generation. */
+/* A member says that it may look at samples of that generation. */
 void tsi_membership_entered(struct tsi_membership *m, unsigned id,
 			    uint32_t generation);
 

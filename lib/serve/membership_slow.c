@@ -289,8 +289,7 @@ void tsi_membership_entered(struct tsi_membership *m, unsigned id,
 		r->generation = generation;
 }
 
-/* Has nobody any use for the half that isn't written into?  The view has a
- * reader. */
+/* Does nobody need the half that isn't written into?  The view has a reader. */
 static bool other_half_is_free(const struct tsi_membership *m, unsigned view)
 {
 	const struct tsi_view_state *v = &m->view[view];

@@ -208,7 +208,7 @@ static uint64_t start_among_readers(const struct tsi_membership *m,
 	return q;
 }
 
-/* Has the stream nobody else, so that it may go where a join wants it? */
+/* Does nobody else read the stream, so that it may go where a join wants it? */
 static bool is_alone(const struct tsi_membership *m)
 {
 	return !m->count && tsi_membership_held_from(m) == TSI_NEVER;

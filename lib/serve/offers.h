@@ -39,7 +39,8 @@ const struct tsi_offer *tsi_offers_add(struct tsi_offers *t,
 const struct tsi_offer *tsi_offers_find(const struct tsi_offers *t,
 					const uint8_t *nonce);
 
-/* Take the offer of this token out of the table.  False: there is none. */
+/* Take the offer with this token out of the table.  False: there is no such
+ * offer. */
 bool tsi_offers_take(struct tsi_offers *t, const uint8_t *token,
 		     struct tsi_offer *out);
 

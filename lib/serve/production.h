@@ -39,8 +39,8 @@ struct tsi_production {
 };
 
 /*
- * A ring of capacity slots, none of them written.  From now on the lock, which
- * nobody has yet, stops the production.
+ * Begin with a ring of capacity slots, none of them written.  From now on the
+ * lock, which nobody holds yet, stops the production.
  */
 int tsi_production_init(struct tsi_production *p, uint64_t capacity,
 			struct tsi_sync *sync, struct tsi_membership *m,

@@ -138,7 +138,7 @@ void tsi_readers_add_ring(struct tsi_readers *r, unsigned view,
 			  struct tsi_ring *ring);
 void tsi_readers_remove_ring(struct tsi_readers *r, unsigned view);
 
-/* Has the view a reader, or will it have one? */
+/* Does the view have a reader, or will it have one? */
 bool tsi_readers_need(const struct tsi_readers *r, unsigned view);
 
 /* Read every tail; drop a reader that wrote an impossible one. */
@@ -192,7 +192,7 @@ bool tsi_readers_detaches(const struct tsi_readers *r);
  */
 int tsi_readers_mind_slow(struct tsi_readers *r, int64_t now_ms);
 
-/* That can't be done; tsock_errmsg() says why. */
+/* That half can't be reserved; tsock_errmsg() says why. */
 void tsi_readers_no_memory(struct tsi_readers *r, int64_t now_ms);
 
 /*

@@ -15,7 +15,7 @@
 
 static const uint8_t nobody[TSI_NONCE];
 
-/* Has the reader, which knew of that claim, asked for another one since? */
+/* Has the reader, which knew of that claim, asked for another claim since? */
 static bool has_next(const struct tsi_record *k, const uint8_t *nonce)
 {
 	struct tsi_reader_row row;
@@ -27,9 +27,9 @@ static bool has_next(const struct tsi_record *k, const uint8_t *nonce)
 }
 
 /*
- * Has the reader of that row another one since, which may not know of it?  Of
- * the rows that were asked for as by the same claim it has heard of one at
- * most.
+ * Did the reader of that row get another row since, so that it may not know of
+ * this one?  Of several rows that were asked for by the same claim it has heard
+ * of at most one.
  */
 static bool is_superseded(const struct tsi_record *k,
 			  const struct tsi_reader_row *row)

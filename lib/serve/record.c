@@ -4,8 +4,8 @@
  * behind.
  *
  * What was written before a SIGKILL is in the page cache, and there for the
- * next process to read.  What a row says of its reader is written in one piece;
- * a machine that loses power loses the readers, too.
+ * next process to read.  A row's words about its reader are written in one
+ * piece; a machine that loses power loses the readers, too.
  */
 #include "serve/record.h"
 

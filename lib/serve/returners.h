@@ -76,7 +76,7 @@ bool tsi_returners_collect(const struct tsi_returners *t);
 const struct tsi_reader_row *tsi_returners_find(const struct tsi_returners *t,
 						const uint8_t *was);
 
-/* It is a reader again; true if it was awaited. */
+/* A former reader is one again; true if it was awaited. */
 bool tsi_returners_take(struct tsi_returners *t, const uint8_t *was);
 
 /*
@@ -86,7 +86,7 @@ bool tsi_returners_take(struct tsi_returners *t, const uint8_t *was);
 const struct tsi_reader_row *tsi_returners_next(const struct tsi_returners *t,
 						unsigned *i);
 
-/* It asked, and hasn't for so long that it must have thought better of it. */
+/* It asked, and then was silent for so long that it must have given up. */
 bool tsi_returners_silent(const struct tsi_returners *t, unsigned i,
 			  int64_t now_ms);
 
@@ -104,7 +104,7 @@ void tsi_returners_see(struct tsi_returners *t, unsigned i, uint64_t tail,
 bool tsi_returners_late(const struct tsi_returners *t, unsigned i,
 			int64_t now_ms);
 
-/* That one will not come. */
+/* That reader won't come. */
 void tsi_returners_give_up(struct tsi_returners *t, unsigned i);
 
 /* What is due.  HOLD comes once, and RELEASE once all are back or given up. */

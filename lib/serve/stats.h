@@ -10,7 +10,7 @@
 #include "serve/view_table.h"
 #include "serve/waits.h"
 
-/* Whom it asks. */
+/* The parts of the server that are asked. */
 struct tsi_stats {
 	const struct tsi_membership *membership;
 	const struct tsi_gate *gate;

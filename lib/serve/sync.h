@@ -46,14 +46,14 @@ struct tsi_sync {
 void tsi_sync_init(struct tsi_sync *s);
 void tsi_sync_fini(struct tsi_sync *s);
 
-/* While nobody has the lock: what goes on without it. */
+/* What goes on without the lock, while nobody holds it. */
 void tsi_sync_set_ops(struct tsi_sync *s, const struct tsi_sync_ops *ops,
 		      void *arg);
 
 void tsi_sync_lock(struct tsi_sync *s);
 void tsi_sync_unlock(struct tsi_sync *s);
 
-/* Wait until nobody has it, and stop nothing. */
+/* Wait until nobody holds the lock, and stop nothing. */
 void tsi_sync_pass(struct tsi_sync *s);
 
 /* ---- with the lock held ---- */

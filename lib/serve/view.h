@@ -86,8 +86,8 @@ void tsi_view_fail(struct tsi_view *v, const char *why);
 
 /* ---- for the view's own thread ---- */
 
-/* Has it the samples of one rank alone?  Then no other view is made of it but
- * one of the same rank. */
+/* Does it have the samples of one rank alone?  Then only views of the same rank
+ * are made from it. */
 bool tsi_view_is_part(const struct tsi_view *v);
 
 /* The view of that number in the same table; and what the view is made of. */
@@ -116,9 +116,9 @@ bool tsi_view_is_made_of(const struct tsi_view *v,
 			 enum tsi_stage_kind kind);
 
 /*
- * Has it, on another GPU, the samples as stored, from the host, and is it ready
- * or being made?  Of two views that are made at once only the older may feed
- * the younger.
+ * Is it on another GPU, with the samples as stored, filled from the host, and
+ * ready or being made?  Of two views that are made at once only the older may
+ * feed the younger.
  */
 bool tsi_view_may_feed(const struct tsi_view *v, const struct tsi_view *to);
 

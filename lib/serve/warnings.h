@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * warnings.h - what a program has to say to all who read its stream, now or
- * later: a list that only grows.
+ * warnings.h - a program's warnings to all readers of its stream, now or later:
+ * a list that only grows.
  *
  * The server's lock is held when these functions are called.
  */

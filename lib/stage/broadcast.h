@@ -26,9 +26,9 @@ int tsi_broadcast_run(struct tsi_broadcast *b, struct tsi_stage *const *to,
 		      unsigned n, uint64_t first, unsigned count);
 
 /*
- * Has NCCL hung, and then not let itself be aborted?  What was to be broadcast
- * may still be written, at any time: all rings and stages of that broadcast,
- * and the ring that it was from, have to stay as long as the process.
+ * Has NCCL hung, and then failed to abort?  What was to be broadcast may still
+ * be written, at any time: all rings and stages of that broadcast, and the ring
+ * that it was from, have to stay as long as the process.
  */
 bool tsi_broadcast_is_stuck(const struct tsi_broadcast *b);
 

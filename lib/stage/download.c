@@ -118,7 +118,7 @@ static int way_new(unsigned device, struct way **out)
 	return err;
 }
 
-/* One that failed is made anew by who comes next. */
+/* One that failed is freed; the next caller makes a new one. */
 static void way_back(struct tsi_downloads *d, struct way *w, int err)
 {
 	if (err) {

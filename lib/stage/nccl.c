@@ -192,7 +192,7 @@ static void drop(void *arg)
 
 	if (atomic_fetch_sub(&c->refs, 1) != 1)
 		return;
-	/* They were opened when nobody waited for that any more. */
+	/* These were opened when nobody waited for them any more. */
 	if (c->opened && !c->ended) {
 		c->how = nccl.abort;
 		end_all(c);

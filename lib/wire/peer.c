@@ -101,7 +101,7 @@ int tsi_peer_pidfd(int sock, uint32_t pid, int sent, bool *certain)
 	return is_pidfd ? sent : -1;
 }
 
-/* Has the other end of sock been closed, by a close() or by a death? */
+/* Was the other end of sock closed, by a close() or by a death? */
 static bool hung_up(int sock)
 {
 	struct pollfd p = { .fd = sock, .events = POLLIN | POLLRDHUP };

@@ -72,9 +72,9 @@ bool tsi_record_file_has_left(const struct tsi_record_row *row);
 bool tsi_record_file_leave(const struct tsi_address *a, const uint8_t *nonce);
 
 /*
- * For who stops a stream that has no producer: how many processes live that wait
- * for the next one, with their numbers in buf, as in "17, 18 and 3 more"; -1:
- * there is no record.
+ * For a process that stops a stream without a producer: how many live processes
+ * wait for the next one, with their numbers in buf, as in "17, 18 and 3 more";
+ * -1: there is no record.
  */
 int tsi_record_file_readers(const struct tsi_address *a, char *buf,
 			    size_t size);

@@ -28,7 +28,7 @@ int tsi_check_start(const struct tsi_options *o, struct tsi_pipeline_opts *p,
 /*
  * The ring fits into --memory (EARG), unless that is 0, and into what there is
  * (ENOMEM).  tsi_check_start() asks it of the smallest ring, unless --ring says
- * how large it is; who has scanned asks again.
+ * how large it is; a caller that has scanned asks again.
  */
 int tsi_check_ring(const struct tsi_pipeline_opts *p,
 		   const struct tsock_geometry *g);

@@ -30,14 +30,14 @@ struct tsi_idle {
 /* The stream begins: nobody was there yet, or those of the one before. */
 void tsi_idle_begin(struct tsi_idle *i, int64_t now_ms);
 
-/* So many consumers read now; read: or have. */
+/* Note how many consumers read now; read: or have read. */
 void tsi_idle_readers(struct tsi_idle *i, uint32_t readers, bool read,
 		      int64_t now_ms);
 
 /* Nobody reads: is it time to count connections? */
 bool tsi_idle_due(const struct tsi_idle *i, int64_t now_ms);
 
-/* So many there are.  True, once: the stream stays for them. */
+/* Note how many consumers there are.  True, once: the stream stays for them. */
 bool tsi_idle_connections(struct tsi_idle *i, int connected, int64_t now_ms);
 
 /* Has nobody been there for so long that the stream ends? */

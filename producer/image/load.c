@@ -37,7 +37,7 @@ struct tsi_image {
 /* What operations on finished pixels need. */
 static int prepare_recipe(struct tsi_image *img)
 {
-	/* One more than none: memory of no bytes is NULL, perhaps. */
+	/* At least one: malloc(0) may return NULL. */
 	img->draws = calloc(img->opts.recipe->draws + 1, sizeof(double));
 	if (!img->draws)
 		return tsi_err(TSOCK_ENOMEM, "no memory for an image decoder");

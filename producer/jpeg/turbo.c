@@ -306,7 +306,7 @@ static void cmyk_to_rgb(uint8_t *p, size_t pixels)
 	}
 }
 
-/* What the other decoder began in planes is gone on with in planes. */
+/* If the other decoder began in planes, go on in planes. */
 static void to_planes(struct tsi_jpeg_turbo *t, struct tsi_strip *strip)
 {
 	size_t plane = strip->stride / 4 + TSI_PLANE_SLACK;

@@ -67,7 +67,7 @@ int tsi_colour_sharpness(struct tsi_canvas *c, double factor)
 	uint8_t *to;
 	int err;
 
-	/* It has no pixel but those of the border, which stay as they are. */
+	/* A smaller picture is all border, which doesn't change. */
 	if (c->width < 3 || c->height < 3)
 		return 0;
 	err = tsi_canvas_other(c, c->width, c->height, c->channels, &to);

@@ -27,7 +27,7 @@ struct tsi_colour_kernel {
 	void (*luminance)(const uint8_t *src, uint8_t *dst, size_t n);
 	/* n values, each three times. */
 	void (*spread)(const uint8_t *src, uint8_t *dst, size_t n);
-	/* Of n values; reads no other. */
+	/* The sum of n values; reads nothing behind them. */
 	uint64_t (*sum)(const uint8_t *p, size_t n);
 	/*
 	 * The least and the greatest of n values, value i belonging to channel

@@ -13,11 +13,11 @@
 #include "ops/canvas.h"
 #include "pixel/decoder.h"
 
-/* A box inside of the picture gets one value per channel, below 2^31 each. */
+/* Fill a box inside the picture with one value per channel, each below 2^31. */
 void tsi_erase(struct tsi_canvas *c, const struct tsi_rect *box,
 	       const double *value);
 
-/* The same, with a value for each pixel of the box: [channel][y][x]. */
+/* Fill it with a value for each of its pixels: [channel][y][x]. */
 void tsi_erase_by_pixel(struct tsi_canvas *c, const struct tsi_rect *box,
 			const float *values);
 

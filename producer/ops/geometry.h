@@ -24,7 +24,7 @@
 #include "resample/taps.h"
 
 struct tsi_geometry {
-	/* Of the picture that is the result so far: that of the window. */
+	/* The size of the result so far, which is the window's. */
 	uint32_t width;
 	uint32_t height;
 
@@ -79,7 +79,7 @@ void tsi_geometry_box(const struct tsi_geometry *g, struct tsi_box *box);
 int tsi_geometry_apply(const struct tsi_geometry *g, struct tsi_canvas *c);
 
 /*
- * Of another canvas's picture, which stays as it is, make the picture of c.
+ * Make the picture of c from another canvas's picture, which isn't changed.
  * Fails with TSOCK_ENOMEM.
  */
 int tsi_geometry_apply_from(const struct tsi_geometry *g,

@@ -9,7 +9,7 @@
 #include "base/err.h"
 #include "ops/fill.h"
 
-/* Of the pixels from first on, `n`, the one at place i; -1: none is. */
+/* Which of the n pixels from `first` on fills place i; -1: none of them. */
 static int64_t place(enum tsi_pad_mode mode, int64_t i, int64_t first,
 		     int64_t n)
 {

@@ -87,9 +87,9 @@ struct tsi_warp_kernel {
 	void (*across)(const float *src, size_t step, const float *tap,
 		       uint32_t radius, float *dst, size_t n);
 	/*
-	 * The same of rows: those before the middle one are row[-j], those
-	 * behind it row[j].  Rounded, halves to even.  May read to the next
-	 * multiple of 32; writes exactly n bytes.
+	 * The same filter across rows: the rows before the middle one are
+	 * row[-j], those after it row[j].  Results are rounded, halves to even.
+	 * May read to the next multiple of 32; writes exactly n bytes.
 	 */
 	void (*down)(const float *const *row, const float *tap, uint32_t radius,
 		     uint8_t *dst, size_t n);

@@ -284,7 +284,7 @@ static int open_index(struct packing *k)
 	return 0;
 }
 
-/* What is packed: a part of another source isn't gone on with. */
+/* What is packed: a part of another source isn't continued. */
 static uint64_t source_hash(const struct tsi_index *x)
 {
 	const char *root = tsi_index_name(x);

@@ -120,8 +120,8 @@ static void put_ops(struct writer *w, const struct tsi_op *op)
 static void size_after(const struct tsi_op *op, struct tsi_op_size *size);
 
 /*
- * Of operations of which one is done, or any number in any order: then they
- * must leave it as it was.
+ * The size after operations of which one is done, or any number in any order:
+ * in the latter case none of them may change it.
  */
 static void size_after_children(const struct tsi_op *op,
 				struct tsi_op_size *size)

@@ -16,8 +16,8 @@ struct tsi_image_cache;
 struct tsi_keep;
 
 /*
- * As the cache's reader of this number; the cache must outlive it.  Fails with
- * TSOCK_ENOMEM.
+ * The keeper reads the cache as its reader of this number; the cache must
+ * outlive it.  Fails with TSOCK_ENOMEM.
  */
 int tsi_keep_create(struct tsi_image_cache *c, unsigned reader,
 		    struct tsi_keep **out);

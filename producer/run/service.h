@@ -75,9 +75,9 @@ struct tsi_pool *tsi_service_pool(const struct tsi_service *s);
 tsock_server *tsi_service_server(const struct tsi_service *s);
 
 /*
- * So many samples were produced so far: what is to be done after an epoch, is
- * done by a thread of its own.  Consumers that wait are told of a file that is
- * read slowly.  To be called now and then, by one thread.
+ * Note how many samples were produced so far: what has to be done after an
+ * epoch is done by a thread of its own.  Consumers that wait are told of a file
+ * that is read slowly.  To be called now and then, by one thread.
  */
 void tsi_service_tell(struct tsi_service *s, uint64_t produced);
 

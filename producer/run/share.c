@@ -111,7 +111,7 @@ unsigned tsi_share_count(const struct tsi_share_stream *s, unsigned n,
 
 	divide_quotas(&d);
 	most = count_users(&d, users);
-	/* CPUs with few users first: who has these needs no others. */
+	/* CPUs with few users first: a user that gets these needs no others. */
 	for (unsigned k = 1; k <= most; k++)
 		for (unsigned cpu = 0; cpu < CPUS; cpu++)
 			if (users[cpu] == k)

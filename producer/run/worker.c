@@ -29,7 +29,7 @@ struct tsi_worker {
 	struct tsi_keep *keep;         /* NULL: there is no cache */
 	unsigned depth, busy;
 	bool direct;
-	/* For who asks, from another thread: is a read waited for? */
+	/* For questions from other threads: is a read waited for? */
 	_Atomic int64_t waits_since_ns; /* 0: none is */
 	_Atomic uint64_t waits_file;
 	struct tsi_job job[];

@@ -26,7 +26,8 @@ static const struct tsi_arg args[] = {
 	{ 0 },
 };
 
-/* One number is so far round the middle; a range of nothing is none. */
+/* One number is a range of that width to either side of the middle; a range of
+ * width 0 is none. */
 static bool check(struct tsi_op *op, const char **why)
 {
 	for (unsigned k = 0; k < PARTS; k++) {

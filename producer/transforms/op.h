@@ -119,35 +119,37 @@ struct tsi_op_type {
 	void (*size)(const struct tsi_op *op, struct tsi_op_size *size);
 
 	/*
-	 * For a picture of this size, before the operation.  Fails with EDATA:
-	 * it can't be done to such a picture.
+	 * Draw for a picture of this size, before the operation.  Fails with
+	 * EDATA if the operation can't be done to such a picture.
 	 */
 	int (*draw)(const struct tsi_op *op, struct tsi_words *w,
 		    uint32_t width, uint32_t height, double *draws);
 
 	/*
-	 * Of one that applies and changes the picture's size: to what.  NULL:
-	 * as it is planned, or not at all.
+	 * The picture's size after an operation that has apply and changes it.
+	 * NULL: the plan says so, or the size doesn't change.
 	 */
 	void (*after)(const struct tsi_op *op, const double *draws,
 		      uint32_t *width, uint32_t *height);
 
-	/* Of one that a job's view does: what it adds. */
+	/* What an operation adds that is done by a job's view. */
 	void (*end)(const struct tsi_op *op, struct tsi_ends *ends);
 	/* It may stand behind Normalize. */
 	bool floats;
 
 	/*
-	 * False: the geometry can't have it on top of what it has; it is as it
-	 * was then.  Never false on an empty one, unless there is an apply.
+	 * Add the operation to the geometry.  False: it can't be added to what
+	 * is there, and the geometry is unchanged.  Never false for an empty
+	 * geometry, unless there is an apply.
 	 */
 	bool (*plan)(const struct tsi_op *op, const double *draws,
 		     struct tsi_geometry *g);
 	/* Its draws decide which rows of the picture are needed. */
 	bool moves;
 	/*
-	 * Of one that moves: rows from the first one on of a picture of this
-	 * size that it needs at least, whatever it draws.  NULL: 1.
+	 * For an operation that moves: how many rows of a picture of this size,
+	 * from the first one on, it needs at least, whatever it draws.  NULL:
+	 * 1.
 	 */
 	uint32_t (*least_bottom)(const struct tsi_op *op, uint32_t width,
 				 uint32_t height);

@@ -67,7 +67,7 @@ static int place(struct tsi_backend *k, uint64_t first, uint64_t count,
 	struct tsi_gpu_backend *g = gpu_of(k);
 	int err;
 
-	/* Those that read the batch that it was before. */
+	/* Streams that read the batch which had this entry before. */
 	tsi_stream_events_reset(&p->gpu->events);
 	if (g->import) {
 		p->count = count;

@@ -79,7 +79,7 @@ void tsi_cuda_leave(struct tsi_cuda_scope *s);
 #define TSI_CUDA_CALL(device, call, name) \
 	TSI_CUDA_ON(device, tsi_cuda_err(call, (int)(device), name))
 
-/* One call of the runtime whose failure nobody could do anything about. */
+/* A call of the runtime whose failure couldn't be handled in any way. */
 #define TSI_CUDA_DROP(device, call) \
 	((void)TSI_CUDA_ON(device, tsi_cuda_drop(call)))
 

@@ -18,7 +18,8 @@
 
 #define TSI_CUDA_API 11080
 
-/* As exported since CUDA 11.3; headers since 12.0 mean another one by it. */
+/* The function exported under this name since CUDA 11.3; since 12.0 the headers
+ * mean another one by it. */
 typedef CUresult tsi_cuda_find_fn(const char *name, void **fn, int version,
 				  uint64_t flags);
 

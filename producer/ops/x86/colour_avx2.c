@@ -35,7 +35,7 @@ AVX2 void store16(uint8_t *p, __m128i v)
 	_mm_storeu_si128((__m128i *)(void *)p, v);
 }
 
-/* The same in both halves. */
+/* v in both halves. */
 AVX2 __m256i twice(__m128i v)
 {
 	return _mm256_broadcastsi128_si256(v);
@@ -124,7 +124,8 @@ AVX2 __m256 as_floats(__m256i v)
 	return _mm256_castsi256_ps(v);
 }
 
-/* Of the four double words of a half, in their lower three bytes. */
+/* The byte offsets of the four double words of a half, in the lower three bytes
+ * of each. */
 AVX2 __m256i offsets(void)
 {
 	return twice(_mm_setr_epi32(0, 0x040404, 0x080808, 0x0c0c0c));
@@ -191,8 +192,8 @@ INLINE __m256i thirds(__m256i a, __m256i b, __m256i c)
 }
 
 /*
- * Of three vectors each has a channel's bytes at places where the two others
- * have none: one vector takes them all, and gives them back.
+ * Each of three vectors has a channel's bytes at places where the other two
+ * have none: so one vector can hold the channel, and give its bytes back.
  */
 TARGET static void avx2_look_up3(const uint8_t (*tables)[256], uint8_t *p,
 				 size_t n)

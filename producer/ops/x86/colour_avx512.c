@@ -114,7 +114,8 @@ AVX512 __m512 as_floats(__m512i v)
 	return _mm512_castsi512_ps(v);
 }
 
-/* Of the four double words of 16 bytes, in their lower three bytes. */
+/* The byte offsets of the four double words of 16 bytes, in the lower three
+ * bytes of each. */
 AVX512 __m512i offsets(void)
 {
 	return _mm512_broadcast_i32x4(
@@ -160,8 +161,8 @@ INLINE __m512i thirds(__m512i a, __m512i b, __m512i c)
 }
 
 /*
- * Of three vectors each has a channel's bytes at places where the two others
- * have none: one vector takes them all, and gives them back.
+ * Each of three vectors has a channel's bytes at places where the other two
+ * have none: so one vector can hold the channel, and give its bytes back.
  */
 TARGET static void avx512_look_up3(const uint8_t (*tables)[256], uint8_t *p,
 				   size_t n)

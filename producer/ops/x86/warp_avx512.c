@@ -122,7 +122,8 @@ INLINE __m512d both(__m512d v, int k)
 		_mm512_add_epi64(first, _mm512_set1_epi64(k)), v);
 }
 
-/* Of the pairs v: pixels 0 to 3 in the low lane, 4 to 7 in the high one. */
+/* Store eight pixels: v0 to v3 have pixels 0 to 3 in their low lanes, and 4 to 7
+ * in their high ones. */
 INLINE void store8(__m256i v0, __m256i v1, __m256i v2, __m256i v3, uint8_t *dst)
 {
 	const __m256i drop4th = _mm256_broadcastsi128_si256(_mm_setr_epi8(

@@ -10,7 +10,7 @@
 void tsi_warp_kernel_init_avx2(struct tsi_warp_kernel *k);
 void tsi_warp_kernel_init_avx512(struct tsi_warp_kernel *k);
 
-/* Of blurs, and of rows that change their form. */
+/* The functions for blurs, and for rows that change their form. */
 void tsi_warp_kernel_init_blur_avx2(struct tsi_warp_kernel *k);
 
 #endif
