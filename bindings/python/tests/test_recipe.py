@@ -162,6 +162,32 @@ def test_lists_of_all_kinds_are_one_after_the_other():
     assert text_of("@FILE") == "@FILE"
 
 
+class GaussianBlur:
+    """As programs of SimCLR and MoCo have it."""
+
+    def __call__(self, image):
+        return image
+
+
+def test_a_text_may_stand_in_a_transforms_place():
+    steps = [v2.RandomResizedCrop(32), GaussianBlur(), v2.ToImage()]
+    with pytest.raises(ValueError) as e:
+        text_of(v1.Compose(steps))
+    assert str(e.value) == (
+        "transform: GaussianBlur of %s isn't native, but a text may stand in "
+        "its place, such as 'PILGaussianBlur(0.5, (0.1, 2))'" % __name__
+    )
+    steps[1] = "PILGaussianBlur(0.5, (0.1, 2))"
+    wanted = full("RandomResizedCrop(32) PILGaussianBlur()")
+    for compose in (v1.Compose, v2.Compose, list):
+        assert full(text_of(compose(steps))) == wanted
+    choice = v1.RandomChoice(["RandomInvert(1) RandomEqualize(1)", v1.Pad(2)])
+    assert full(text_of([choice, v1.CenterCrop(8)])) == full(
+        "RandomChoice([RandomApply([RandomInvert(1) RandomEqualize(1)], 1), "
+        "Pad(2)]) CenterCrop(8)"
+    )
+
+
 def test_a_list_among_choices_is_one_choice():
     both = v2.Compose([v2.Pad(3), v2.RandomInvert(1)])
     choice = v2.RandomChoice([both, v2.Identity()])

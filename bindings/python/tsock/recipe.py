@@ -206,7 +206,7 @@ def _texts(transforms: Any) -> str:
 
 def _one(transform: Any) -> str:
     """An operation of RandomChoice or RandomOrder, which count them."""
-    if _listed(transform) is None:
+    if _listed(transform) is None and not isinstance(transform, str):
         return _text(transform) or "RandomHorizontalFlip(p=0)"
     return "RandomApply([%s], p=1)" % _texts([transform])
 
@@ -356,7 +356,28 @@ _SPECIAL: dict[str, dict[str, Callable[[Any], str]]] = {
 }
 
 
+# Classes that programs of SimCLR, MoCo, BYOL and DINO have of their own, and
+# the operations that are like them.
+_LIKE = {
+    "GaussianBlur": "PILGaussianBlur(0.5, (0.1, 2))",
+    "Solarization": "RandomSolarize(128, 0.2)",
+    "Solarize": "RandomSolarize(128, 0.2)",
+}
+
+
+def _refused(transform: Any) -> ValueError:
+    like = _LIKE.get(type(transform).__name__)
+    if not like:
+        return _not_native(_called(transform))
+    return ValueError(
+        "transform: %s isn't native, but a text may stand in its place, such "
+        "as %r" % (_called(transform), like)
+    )
+
+
 def _text(transform: Any) -> str:
+    if isinstance(transform, str):
+        return transform
     listed = _listed(transform)
     if listed is not None:
         return _texts(listed)
@@ -373,19 +394,17 @@ def _text(transform: Any) -> str:
             "transform: %r is no transform; it is a recipe's text, or "
             "torchvision's Compose or a transform of it" % (transform,)
         )
-    raise _not_native(_called(transform))
+    raise _refused(transform)
 
 
 def text_of(transform: Any) -> str:
     """The text of the recipe that does what torchvision's transforms do.
 
     transform is one of them, of v1 or v2, or a Compose, nn.Sequential or list
-    of them; those of timm that have the same meaning may be among them.  A str
-    is such a text already.  ValueError for what tsock-producer doesn't have,
+    of them; those of timm that have the same meaning may be among them, and
+    texts.  A str is such a text already.  ValueError for what tsock-producer doesn't have,
     and for functions of Python.
     """
-    if isinstance(transform, str):
-        return transform
     text = _text(transform)
     if not text:
         raise ValueError("transform: %r does nothing" % (transform,))
