@@ -12,6 +12,7 @@ import pytest
 
 np = pytest.importorskip("numpy")
 pytest.importorskip("PIL")
+torch = pytest.importorskip("torch")
 pytest.importorskip("torchvision")
 
 from PIL import Image  # noqa: E402
@@ -23,8 +24,9 @@ from torchvision.transforms.functional import (  # noqa: E402
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from test_pixels import PILLOW, Recipe  # noqa: E402
-from test_recipes import files  # noqa: E402, F401
+from test_recipes import files, full  # noqa: E402, F401
 from tsock.recipe import text_of  # noqa: E402
+from tsock.replay import replay  # noqa: E402
 
 pytestmark = pytest.mark.skipif(
     PILLOW < 13, reason="the order of passes is Pillow 13's")
@@ -226,3 +228,78 @@ def test_a_border_that_v1_mirrors_twice_is_refused(files):
     params = crop_of_v2(crops[1], image, draws)
     crops[1].make_params = lambda flat: params
     assert (np.asarray(crops[0](image)) != np.asarray(crops[1](image))).any()
+
+
+# Recipes as their authors' programs make them, by what they are called with.
+
+MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+
+
+def references(package, policy, erase=0.1, size=176):
+    """torchvision's references/classification/presets.py."""
+    steps = [package.RandomResizedCrop(size, antialias=True),
+             package.RandomHorizontalFlip(0.5)]
+    if policy:
+        steps.append(policy)
+    steps.append(package.PILToTensor())
+    steps.append(v1.ConvertImageDtype(torch.float) if package is v1
+                 else v2.ToDtype(torch.float, scale=True))
+    steps.append(package.Normalize(MEAN, STD))
+    steps.append(package.RandomErasing(p=erase))
+    if package is v2:
+        steps.append(v2.ToPureTensor())
+    return package.Compose(steps)
+
+
+def simclr(package, size=96, s=1.0):
+    jitter = package.ColorJitter(0.8 * s, 0.8 * s, 0.8 * s, 0.2 * s)
+    return package.Compose([
+        package.RandomResizedCrop(size), package.RandomHorizontalFlip(),
+        package.RandomApply([jitter], p=0.8), package.RandomGrayscale(p=0.2),
+        "PILGaussianBlur(0.5)", package.ToTensor()])
+
+
+def fixres(package):
+    """FixRes: training at 160, evaluation at 224 with a resize to 256."""
+    return package.Compose([package.Resize(256), package.CenterCrop(224),
+                            package.ToTensor(), package.Normalize(MEAN, STD)])
+
+
+def cifar(package):
+    return package.Compose([package.RandomCrop(32, padding=4,
+                                               pad_if_needed=True),
+                            package.RandomHorizontalFlip(),
+                            package.ToTensor()])
+
+
+@PACKAGES
+@pytest.mark.parametrize("recipe", [
+    lambda p: references(p, p.TrivialAugmentWide(
+        interpolation=v1.InterpolationMode.BILINEAR)),
+    lambda p: references(p, p.RandAugment(
+        magnitude=9, interpolation=v1.InterpolationMode.BILINEAR)),
+    lambda p: references(p, p.AutoAugment(
+        policy=v1.AutoAugmentPolicy("imagenet"))),
+    lambda p: references(p, None, 0.9), simclr, fixres, cifar])
+def test_published_recipes_are_replayed_to_the_byte(files, recipe, package):
+    text = text_of(recipe(package))
+    transform, differ = full(text), 0
+    with Recipe(text) as loader:
+        for number, path in enumerate(files):
+            image = Image.open(path).convert("RGB")
+            if min(image.size) == 1 and "Resize(" in transform:
+                continue
+            for index in range(10):
+                err, _, got = loader(path, 2, 100 * number + index)
+                assert not err, (image.size, got)
+                want = replay(image, loader.draws, transform)
+                differ += int((np.asarray(want) != got).sum())
+    assert not differ
+
+
+def test_deits_recipe_is_replayed_to_the_byte(files):
+    data = pytest.importorskip("timm.data")
+    test_published_recipes_are_replayed_to_the_byte(
+        files, lambda _: data.create_transform(
+            224, is_training=True, color_jitter=0.3, interpolation="bicubic",
+            auto_augment="rand-m9-mstd0.5-inc1", re_prob=0.25), None)
