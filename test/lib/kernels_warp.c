@@ -22,9 +22,10 @@
 
 static uint64_t state;
 
+/* n is at most 2^23. */
 static uint32_t below(uint32_t n)
 {
-	return (uint32_t)(image_gen_random(&state) >> 20) % n;
+	return (image_gen_random(&state) >> 8) % n;
 }
 
 static double between(double a, double b)

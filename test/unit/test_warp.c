@@ -132,7 +132,8 @@ static int padded(struct tsi_canvas *c, int32_t left, int32_t bottom)
 	const struct tsi_pad_border b = { left, 3, 90, bottom };
 	int err = 0;
 
-	for (int m = TSI_PAD_CONSTANT; m <= TSI_PAD_SYMMETRIC && !err; m++)
+	/* A border of equal pixels last: others would only repeat them. */
+	for (int m = TSI_PAD_SYMMETRIC; m >= TSI_PAD_CONSTANT && !err; m--)
 		err = tsi_pad(c, &b, (enum tsi_pad_mode)m, fill);
 	return err;
 }
@@ -290,8 +291,8 @@ int main(void)
 		KNOWN(pillow_blurs, 0x28fac5b66a809bac, 0x729d105fd319d0cb),
 		KNOWN(torchvision_blurs, 0x5937edb221f813a6,
 		      0xe20b9eeb578758eb),
-		KNOWN(borders, 0x2103df306729c607, 0x42d69d0a5476a820),
-		KNOWN(borders_that_cut, 0xda30d75265c790f8, 0x96e1cdda1260dfa2),
+		KNOWN(borders, 0xda73ba729519a607, 0x3cc74e31196c7bb7),
+		KNOWN(borders_that_cut, 0x5faca689633b6ad5, 0x3c2c7e6dc28edcb9),
 		KNOWN(flips_and_crops, 0xf5fe1291bcd9676c, 0xefeb602bde377bad),
 		KNOWN(resizes, 0x176571cccbcf3bef, 0xaf9663cb3cae9500),
 		cmocka_unit_test(a_border_that_leaves_nothing_is_refused),
