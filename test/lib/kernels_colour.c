@@ -24,7 +24,7 @@ static uint64_t state;
 
 static uint32_t below(uint32_t n)
 {
-	return (uint32_t)(image_gen_random(&state) >> 20) % n;
+	return (image_gen_random(&state) >> 8) % n;
 }
 
 static void noise(uint8_t *p, size_t n)
