@@ -25,8 +25,11 @@ from clang import cindex
 
 MOST = 3
 VALUES = {
+    "tsi_arg": "what an operation's argument may be",
+    "tsi_arg_value": "what it is",
     "tsi_axis": "what to make of the pixels of an edge",
     "tsi_box": "what was cut out",
+    "tsi_canvas": "a picture",
     "tsi_contents": "what lies in a folder",
     "tsi_dataset": "what --dataset, --root and --split mean",
     "tsi_decoder": "a decoder's operations, and what it is told of a file",
@@ -44,11 +47,11 @@ VALUES = {
     "tsi_jpeg_scan": "what a JPEG's markers say",
     "tsi_jpeg_unit": "a block of an MCU, and whose it is",
     "tsi_location": "where the bytes of a sample are",
+    "tsi_op": "an operation of a recipe: its type and arguments",
+    "tsi_op_size": "a picture's size, as far as it is known",
+    "tsi_op_type": "a table of operations",
     "tsi_options": "the command line",
     "tsi_order_opts": "what an order is made of",
-    "tsi_preset": "a table of operations",
-    "tsi_preset_plan": "what to compute of an image",
-    "tsi_preset_sample": "which sample it is",
     "tsi_piece": "samples of a field, and where they go",
     "tsi_philox_ctr": "random words, and the counter that gives them",
     "tsi_pipeline_opts": "what the data path is told",
@@ -56,6 +59,8 @@ VALUES = {
     "tsi_ranks": "a rank, and the size of its batches",
     "tsi_read_request": "which bytes to read",
     "tsi_reader_row": "what a record says of a reader",
+    "tsi_recipe": "how samples are made",
+    "tsi_recipe_view": "how an image of a sample is made",
     "tsi_rect": "a rectangle",
     "tsi_reply": "a message of the descriptor socket",
     "tsi_resident": "where samples are on a GPU",
@@ -69,6 +74,8 @@ VALUES = {
     "tsi_text": "strings that are being collected",
     "tsi_unstuffed": "how far a copy of a scan has come",
     "tsi_view_spec": "dtype, layout and device of a view",
+    "tsi_warp_box": "the weights of a box blur",
+    "tsi_warp_source": "a picture that pixels are taken from",
 }
 
 
