@@ -63,6 +63,11 @@ bool tsi_policy_is_signed(enum tsi_policy_op op)
 	return op >= TSI_POLICY_SHEAR_X && op <= TSI_POLICY_SHARPNESS;
 }
 
+bool tsi_policy_has_magnitude(enum tsi_policy_op op)
+{
+	return op >= TSI_POLICY_SHEAR_X && op <= TSI_POLICY_SOLARIZE;
+}
+
 static int warp(enum tsi_policy_op op, double magnitude,
 		enum tsi_warp_filter filter, const uint8_t *fill,
 		struct tsi_canvas *c)

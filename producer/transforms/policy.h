@@ -55,6 +55,9 @@ double tsi_policy_magnitude(const struct tsi_policy_space *s,
 /* Does it go to both sides? */
 bool tsi_policy_is_signed(enum tsi_policy_op op);
 
+/* Does its magnitude depend on a bin? */
+bool tsi_policy_has_magnitude(enum tsi_policy_op op);
+
 /* _apply_op() on a picture of Pillow's.  Fails with TSOCK_ENOMEM. */
 int tsi_policy_apply(enum tsi_policy_op op, double magnitude,
 		     enum tsi_warp_filter filter, const uint8_t *fill,

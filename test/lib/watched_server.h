@@ -23,26 +23,26 @@ void watched_set_up(void);
 /* What the server has now is what it may have after an attack. */
 void watched_measure(void);
 
-double watched_now_s(void);
+double now_s(void);
 
 /* It answers, however busy the machine, and samples go on being made. */
-void watched_answers_and_goes_on(void);
+void answers_and_goes_on(void);
 
 /* As it was before the attack. */
-void watched_is_as_before(void);
+void is_as_before(void);
 
 /* An attack by another process, watched all the time. */
-void watched_attacked_by(void (*attack)(void));
+void attacked_by(void (*attack)(void));
 
 /* Numbers of any kind, the same ones in every run. */
-uint64_t watched_roll(void);
+uint64_t roll(void);
 
-void watched_roll_bytes(void *to, size_t len);
+void roll_bytes(void *to, size_t len);
 
 /* A JOIN such as a consumer sends. */
-struct tsi_msg watched_join_message(void);
+struct tsi_msg join_message(void);
 
 /* A test, the last of all: it ends both. */
-void watched_closes_in_good_order(void **state);
+void the_server_closes_in_good_order(void **state);
 
 #endif

@@ -29,7 +29,7 @@ static void work_waits_for_events_and_is_seen_by_query(void **state)
 	int err;
 
 	(void)state;
-	gpu_child_need_gpus(1);
+	need_gpus(1);
 	assert_int_equal(tsi_gpu_host_alloc(0, n, &host), 0);
 	assert_int_equal(tsi_gpu_host_alloc(0, n, &back), 0);
 	assert_int_equal(tsi_gpu_alloc(0, n, &one), 0);
@@ -40,7 +40,7 @@ static void work_waits_for_events_and_is_seen_by_query(void **state)
 	assert_int_equal(tsi_gpu_event_create(0, true, &done), 0);
 	assert_int_equal(tsi_gpu_event_query(e), 0); /* nothing recorded */
 	for (uint32_t i = 0; i < 8; i++) {
-		gpu_child_pattern(host, n, i);
+		pattern(host, n, i);
 		memset(back, 0, n);
 		assert_int_equal(tsi_gpu_upload(0, a, one, host, n), 0);
 		assert_int_equal(tsi_gpu_event_record(e, a), 0);
@@ -73,7 +73,7 @@ static void no_bytes_are_no_work(void **state)
 	void *p;
 
 	(void)state;
-	gpu_child_need_gpus(1);
+	need_gpus(1);
 	assert_int_equal(tsi_gpu_stream_create(0, &s), 0);
 	assert_int_equal(tsi_gpu_alloc(0, 4096, &p), 0);
 	assert_int_equal(tsi_gpu_upload(0, s, p, &s, 0), 0);
@@ -96,7 +96,7 @@ static void nothing_goes_into_a_capturing_stream(void **state)
 	void *p, *graph = NULL;
 
 	(void)state;
-	gpu_child_need_gpus(1);
+	need_gpus(1);
 	assert_int_equal(tsi_gpu_stream_create(0, &s), 0);
 	assert_int_equal(tsi_gpu_stream_create(0, &other), 0);
 	assert_int_equal(tsi_gpu_alloc(0, 8192, &p), 0);
@@ -161,7 +161,7 @@ static void a_thread_s_own_capture_stays_whole(void **state)
 	void *graph = NULL;
 
 	(void)state;
-	gpu_child_need_gpus(1);
+	need_gpus(1);
 	assert_int_equal(tsi_gpu_stream_create(0, &s), 0);
 	assert_int_equal(tsi_gpu_stream_create(0, &other), 0);
 	assert_int_equal(tsi_gpu_event_create(0, true, &e), 0);
@@ -208,7 +208,7 @@ static void an_event_that_a_capture_caught_is_recorded_again(void **state)
 	tsi_gpu_stream s;
 
 	(void)state;
-	gpu_child_need_gpus(1);
+	need_gpus(1);
 	if (!simcuda_after) {
 		print_message("only the simulation can come in between\n");
 		skip();
@@ -244,7 +244,7 @@ static void a_destroyed_stream_is_named(void **state)
 	void *p;
 
 	(void)state;
-	gpu_child_need_gpus(1);
+	need_gpus(1);
 	if (!simcuda_after) {
 		print_message("it is undefined what a driver does\n");
 		skip();
@@ -286,7 +286,7 @@ static void events_are_queried_while_another_thread_captures(void **state)
 	pthread_t thread;
 
 	(void)state;
-	gpu_child_need_gpus(1);
+	need_gpus(1);
 	assert_int_equal(tsi_gpu_stream_create(0, &s), 0);
 	assert_int_equal(tsi_gpu_stream_create(0, &other), 0);
 	assert_int_equal(tsi_gpu_event_create(0, true, &e), 0);
@@ -313,20 +313,20 @@ static void devices_copy_to_each_other(void **state)
 	void *one, *two;
 
 	(void)state;
-	gpu_child_need_gpus(2);
+	need_gpus(2);
 	(void)tsi_gpu_peer(1, 0);
 	assert_true(tsi_gpu_peer(0, 0));
 	assert_int_equal(tsi_gpu_peer(1, 0), tsi_gpu_peer(1, 0));
-	assert_false(tsi_gpu_peer(0, gpu_child_gpus));
+	assert_false(tsi_gpu_peer(0, ngpus));
 	assert_int_equal(cudaGetLastError(), 0);
 	assert_int_equal(tsi_gpu_stream_create(0, &a), 0);
 	assert_int_equal(tsi_gpu_stream_create(1, &b), 0);
 	assert_int_equal(tsi_gpu_alloc(0, n, &one), 0);
 	assert_int_equal(tsi_gpu_alloc(1, n, &two), 0);
-	gpu_child_pattern(host, n, 11);
-	gpu_child_upload(0, a, one, host, n);
+	pattern(host, n, 11);
+	upload(0, a, one, host, n);
 	assert_int_equal(tsi_gpu_copy_peer(b, 1, two, 0, one, n), 0);
-	gpu_child_fetch(1, b, got, two, n);
+	fetch(1, b, got, two, n);
 	assert_memory_equal(got, host, n);
 	tsi_gpu_free(0, one);
 	tsi_gpu_free(1, two);
@@ -355,19 +355,19 @@ static void convert_one(tsi_gpu_stream s, const struct tsi_view_spec *spec,
 	struct tsi_convert *c;
 	size_t at = 32 + dst_odd * size;
 
-	gpu_child_pattern(src, all, i + odd);
+	pattern(src, all, i + odd);
 	assert_int_equal(tsi_convert_create(spec, &c), 0);
 	for (uint64_t k = 0; k < sizes[i].n; k++)
 		tsi_convert_image(c, src + k * one, sizes[i].h, sizes[i].w,
 				  want + k * one * size);
 	tsi_convert_destroy(c);
 	memset(got, 0xa5, all * size + 64);
-	gpu_child_upload(0, s, dev_src + odd, src, all);
-	gpu_child_upload(0, s, dev_dst + at - 32, got, all * size + 64);
+	upload(0, s, dev_src + odd, src, all);
+	upload(0, s, dev_dst + at - 32, got, all * size + 64);
 	assert_int_equal(tsi_convert_gpu(0, s, spec, dev_src + odd, sizes[i].n,
 					 sizes[i].h, sizes[i].w, dev_dst + at),
 			 0);
-	gpu_child_fetch(0, s, got, dev_dst + at - 32, all * size + 64);
+	fetch(0, s, got, dev_dst + at - 32, all * size + 64);
 	for (unsigned g = 0; g < 32; g++) {
 		assert_int_equal(got[g], 0xa5);
 		assert_int_equal(got[32 + all * size + g], 0xa5);
@@ -394,7 +394,7 @@ static void conversions_equal_the_host_s_bit_for_bit(void **state)
 	void *src, *dst;
 
 	(void)state;
-	gpu_child_need_gpus(1);
+	need_gpus(1);
 	assert_int_equal(tsi_gpu_stream_create(0, &s), 0);
 	assert_int_equal(tsi_gpu_alloc(0, room, &src), 0);
 	assert_int_equal(tsi_gpu_alloc(0, room, &dst), 0);
@@ -430,7 +430,7 @@ int main(void)
 		cmocka_unit_test(conversions_equal_the_host_s_bit_for_bit),
 	};
 
-	if (tsi_gpu_count(&gpu_child_gpus)) {
+	if (tsi_gpu_count(&ngpus)) {
 		puts(tsock_errmsg());
 		return 77;
 	}

@@ -108,11 +108,11 @@ static void check_rect(const struct jpeg_coefs *c,
 static void check_rects(const struct image_gen_bytes *f,
 			const struct jpeg_coefs *c, int n, uint64_t seed)
 {
-	struct jpeg_picture want = jpeg_region_reference_fast(f, fast);
+	struct jpeg_picture want = jpeg_reference_fast(f, fast);
 	struct tsi_rect r;
 
 	for (int i = 0; i < n; i++) {
-		r = jpeg_region_pick(&want, i, &seed);
+		r = jpeg_pick(&want, i, &seed);
 		check_rect(c, &want, &r);
 	}
 	for (uint32_t i = 0; !n && i < want.width * want.height; i++) {
