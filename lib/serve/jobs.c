@@ -225,7 +225,7 @@ static void note_question(struct tsi_job *k, const struct tsi_msg_join *j,
 	memcpy(r->nonce, j->nonce, TSI_NONCE);
 	r->after = j->after;
 	r->resumes = j->epoch_end;
-	r->known = true;
+	r->known = r->asks = true;
 	r->rewound = j->own & TSI_REWOUND;
 	k->leaves = j->between == TSOCK_BETWEEN_LEAVE;
 	k->restarts |= j->returns != TSI_RETURNS_NOT || j->epoch_end ||
@@ -366,7 +366,8 @@ static void note_those_ahead(struct tsi_job *k)
 	}
 }
 
-/* Another epoch: who reads on has begun it, or will. */
+/* Another epoch: who reads on has begun it, or will.  A rank whose JOIN came
+ * before the LEAVE of the reader that it was doesn't read on. */
 static void begin_round(struct tsi_jobs *t, struct tsi_job *k, uint64_t start)
 {
 	t->waiting += !is_waiting(k);
@@ -382,7 +383,8 @@ static void begin_round(struct tsi_jobs *t, struct tsi_job *k, uint64_t start)
 		const struct tsi_job_returner *was = find_returner(t, k, i);
 
 		k->missed |= r->absent;
-		r->joined = r->absent || (r->reader >= 0 && !k->leaves) ||
+		r->joined = r->absent ||
+			    (r->reader >= 0 && !r->asks && !k->leaves) ||
 			    (was && !was->leaves);
 		r->had = r->unbegun = false;
 		r->waits_ms = 0;
@@ -401,7 +403,7 @@ void tsi_jobs_joined(struct tsi_jobs *t, const struct tsi_msg_join *j,
 	if (!k->started || start > k->start)
 		begin_round(t, k, start);
 	r->joined = start == k->start;
-	r->had = r->unbegun = r->absent = false;
+	r->had = r->unbegun = r->absent = r->asks = false;
 	r->waits_ms = 0;
 	r->reader = (int)reader;
 	if (r->pid != j->pid)

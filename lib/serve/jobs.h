@@ -33,6 +33,7 @@ struct tsi_job_rank {
 	bool joined;      /* it has begun the job's epoch */
 	bool had;         /* it has left it at its end */
 	bool unbegun;     /* it has left it with nothing read */
+	bool asks;        /* since it became that reader: it reads no more */
 	bool absent;      /* it was waited for in vain */
 	bool known;       /* after is */
 	bool resumes;     /* it has said where it goes on */

@@ -760,6 +760,29 @@ static void ranks_that_go_elsewhere_do_so_together(void **state)
 	assert_int_equal(jobs.waiting, 0);
 }
 
+/* Its JOIN may come before the LEAVE of the reader that it was. */
+static void a_rank_that_asks_anew_does_not_read_on(void **state)
+{
+	struct tsi_msg_join j[2];
+
+	(void)state;
+	for (uint32_t i = 0; i < 2; i++) {
+		begins(at_once(i, 0, false), 7 + i, 5000, 100);
+		j[i] = at_once(i, 6000, false);
+		j[i].nonce[6] = 1;
+		j[i].position = 5500;
+		j[i].epoch_end = 6000;
+	}
+	assert_int_equal(tsi_jobs_ask(&jobs, &j[1], 100), TSOCK_EAGAIN);
+	/* Reader 8 is rank 1 still, and has not begun that. */
+	assert_int_equal(begins(j[0], 9, 5500, 100), TSI_NEVER);
+	assert_int_equal(tsi_jobs_kept(&jobs), 5500);
+	tsi_jobs_left(&jobs, 8, 5400);
+	assert_true(tsi_jobs_wait(&jobs, 9));
+	assert_int_equal(begins(j[1], 8, 0, 100), 5500);
+	assert_int_equal(jobs.waiting, 0);
+}
+
 /* For a minute: some of them may know how far they have come. */
 static void after_a_restart_new_ranks_wait_for_each_other(void **state)
 {
@@ -819,6 +842,7 @@ int main(void)
 		on_a_clear_table(
 			a_job_whose_processes_have_ended_is_not_waited_for),
 		on_a_clear_table(ranks_that_go_elsewhere_do_so_together),
+		on_a_clear_table(a_rank_that_asks_anew_does_not_read_on),
 		on_a_clear_table(after_a_restart_new_ranks_wait_for_each_other),
 	};
 
