@@ -75,8 +75,6 @@ int tsi_readers_forecast(struct tsi_readers *r, const struct tsi_msg_join *join,
 	err = tsi_membership_forecast(r->membership, &rules, start);
 	if (err || !begins_with_others(join))
 		return err;
-	if (tsi_readers_returning(r))
-		tsi_jobs_restart(&r->jobs, tsi_now_ms());
 	return tsi_jobs_ask(&r->jobs, join, tsi_now_ms());
 }
 
@@ -171,18 +169,6 @@ static int join_membership(struct tsi_readers *r, const struct tsi_offer *o,
 	return err;
 }
 
-/* What is kept for ranks that have still to begin. */
-static void mind_kept(struct tsi_readers *r)
-{
-	uint64_t from = tsi_jobs_kept(&r->jobs);
-
-	if (tsi_membership_kept(r->membership) == from)
-		return;
-	tsi_membership_keep(r->membership, from);
-	tsi_gate_state_held(r->gate);
-	tsi_gate_changed(r->gate);
-}
-
 int tsi_readers_join(struct tsi_readers *r, const struct tsi_offer *o,
 		     const struct tsi_peer *peer, struct tsi_reply *a)
 {
@@ -199,9 +185,6 @@ int tsi_readers_join(struct tsi_readers *r, const struct tsi_offer *o,
 		return err;
 	}
 	tsi_gate_views_began(r->gate, joined.opened);
-	/* At once: a GPU's ring may run ahead of its reader, and the base ring
-	 * past this start before the reader has its reply. */
-	mind_kept(r);
 	/* Where the stream goes back, no reader may see a head of before. */
 	tsi_gate_changed(r->gate);
 	a->reader = tsi_conn_attach(&c, tsi_gate_ring(r->gate, o->view),
@@ -214,6 +197,18 @@ int tsi_readers_join(struct tsi_readers *r, const struct tsi_offer *o,
 	a->start = joined.start;
 	a->epoch_end = joined.epoch_end;
 	return 0;
+}
+
+/* What is kept for ranks that have still to begin. */
+static void mind_kept(struct tsi_readers *r)
+{
+	uint64_t from = tsi_jobs_kept(&r->jobs);
+
+	if (tsi_membership_kept(r->membership) == from)
+		return;
+	tsi_membership_keep(r->membership, from);
+	tsi_gate_state_held(r->gate);
+	tsi_gate_changed(r->gate);
 }
 
 /* A reader is no more: its row, its connection and its membership end. */
@@ -422,28 +417,13 @@ static void let_leave(struct tsi_readers *r, unsigned id)
 	tsi_readers_leave(r, nonce);
 }
 
-/* What it has taken is nowhere any more: a batch may have come to its process's
- * end without being given back, as on a GPU. */
-static void let_die(struct tsi_readers *r, unsigned id)
-{
-	uint64_t tail = tsi_conn_tail(&r->conn[id]);
-	uint64_t taken = tsi_conn_taken(&r->conn[id]);
-
-	if (taken > tail)
-		tail = taken;
-	if (!tsi_membership_is_detached(r->membership, id))
-		(void)tsi_membership_tail(r->membership, id, tail,
-					  tsi_now_ms());
-	drop_reader(r, id, tsi_conn_why_gone(&r->conn[id]));
-}
-
 void tsi_readers_reap(struct tsi_readers *r)
 {
 	for (unsigned i = 0; tsi_membership_next_row(r->membership, &i); i++) {
 		if (tsi_conn_left(&r->conn[i]))
 			let_leave(r, i);
 		else if (tsi_conn_gone(&r->conn[i]))
-			let_die(r, i);
+			drop_reader(r, i, tsi_conn_why_gone(&r->conn[i]));
 	}
 }
 

@@ -95,10 +95,7 @@ class Iterator:
         while True:
             try:
                 code = stream.wait(
-                    self._source.timeout(),
-                    _lib.tsock_next,
-                    self._ref,
-                    look=stream.look,
+                    self._source.timeout(), _lib.tsock_next, self._ref
                 )
                 break
             except KeyboardInterrupt:
