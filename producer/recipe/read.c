@@ -353,19 +353,20 @@ static bool holds_only(const struct tsi_token *t)
 }
 
 /* An operation with its place: by the order in which the text has them. */
-static int new_op(struct reader *r, const struct tsi_op_type *type,
-		  const struct tsi_token *name, struct tsi_op **out)
+static struct tsi_op *new_op(struct reader *r, const struct tsi_op_type *type,
+			     const struct tsi_token *name)
 {
 	struct tsi_recipe *recipe = r->recipe;
+	struct tsi_op *op = &recipe->op[recipe->ops];
 
-	if (recipe->ops == TSI_OPS)
-		return tsi_text_fail(&r->text, name,
-				     "a recipe has at most %d operations",
-				     TSI_OPS);
-	*out = &recipe->op[recipe->ops];
-	(*out)->type = type;
-	(*out)->place = (uint16_t)recipe->ops++;
-	return 0;
+	if (recipe->ops == TSI_OPS) {
+		tsi_text_fail(&r->text, name,
+			      "a recipe has at most %d operations", TSI_OPS);
+		return NULL;
+	}
+	op->type = type;
+	op->place = (uint16_t)recipe->ops++;
+	return op;
 }
 
 static int read_call(struct reader *r, struct call *c)
@@ -408,7 +409,6 @@ static int read_op(struct reader *r, struct tsi_op **to)
 	const struct tsi_token name = r->text.token;
 	const struct tsi_op_type *type = tsi_op_type_of(name.text, name.len);
 	struct call c = { .name = name };
-	int err;
 
 	if (!type)
 		return refuse_type(r, &name);
@@ -425,10 +425,9 @@ static int read_op(struct reader *r, struct tsi_op **to)
 			"%s stands behind Normalize, which is done "
 			"by the job's view: put it in front",
 			type->name);
-	err = new_op(r, type, &name, to);
-	if (err)
-		return err;
-	c.op = *to;
+	c.op = *to = new_op(r, type, &name);
+	if (!c.op)
+		return TSOCK_EARG;
 	c.op->behind = r->recipe->ended ? &r->recipe->ends : NULL;
 	return read_call(r, &c);
 }
@@ -504,15 +503,17 @@ static int read_views(struct reader *r)
 static int read_together(struct reader *r, struct tsi_op **to)
 {
 	const struct tsi_token name = r->text.token;
-	int err = new_op(r, &tsi_op_random_apply, &name, to);
+	struct tsi_op *op = new_op(r, &tsi_op_random_apply, &name);
+	int err;
 
-	if (err)
-		return err;
-	(*to)->arg[0] = (struct tsi_arg_value){ .n = 1, .v = { 1 } };
+	*to = op;
+	if (!op)
+		return TSOCK_EARG;
+	op->arg[0] = (struct tsi_arg_value){ .n = 1, .v = { 1 } };
 	r->counted = false;
-	err = read_list(r, &(*to)->child);
+	err = read_list(r, &op->child);
 	r->counted = true;
-	if (!err && !(*to)->child)
+	if (!err && !op->child)
 		err = tsi_text_fail(&r->text, &name, "a list is empty");
 	return err;
 }
