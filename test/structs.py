@@ -34,6 +34,7 @@ VALUES = {
     "tsi_dataset": "what --dataset, --root and --split mean",
     "tsi_decoder": "a decoder's operations, and what it is told of a file",
     "tsi_finished": "how far a stream was read",
+    "tsi_framing": "which part of a picture is shown, and how",
     "tsi_geometry": "the sizes of a ring",
     "tsi_gpu_info": "what is known of a GPU",
     "tsi_image_opts": "how samples are made",

@@ -90,7 +90,7 @@ void tsi_image_destroy(struct tsi_image *img)
 }
 
 /* Both edges are to shrink so many times at least: 1, 2, 4 or 8. */
-static unsigned shrink_of(const struct tsi_geometry_axes *p)
+static unsigned shrink_of(const struct tsi_framing_axes *p)
 {
 	unsigned n = 8;
 
@@ -112,7 +112,7 @@ static void shrink_edge(struct tsi_axis *a, uint32_t *at, unsigned n)
 
 /* How a view is made: geometry first, and then what is left of its recipe. */
 struct view_plan {
-	struct tsi_geometry geometry;
+	struct tsi_framing framing;
 	const struct tsi_op *rest;
 };
 
@@ -121,10 +121,10 @@ struct view_plan {
  * the part of the image that several views are made of.
  */
 struct plan {
-	struct tsi_geometry_axes axes;
+	struct tsi_framing_axes axes;
 	uint32_t left; /* of the part in the source image */
 	uint32_t top;
-	struct tsi_geometry geometry;
+	struct tsi_framing framing;
 	unsigned views;
 	struct view_plan view[TSI_RECIPE_VIEWS];
 };
@@ -140,7 +140,7 @@ static unsigned make_fast(const struct tsi_image *img,
 
 	if (!img->opts.fast || !d->ops->shrinks)
 		return 0;
-	if (plan->views > 1 || plan->geometry.filter == TSI_FILTER_NEAREST)
+	if (plan->views > 1 || plan->framing.filter == TSI_FILTER_NEAREST)
 		return 1;
 	n = shrink_of(&plan->axes);
 	if (n > 1) {
@@ -166,8 +166,8 @@ static int claim(struct tsi_image *img, uint64_t need)
 static int run_plan(struct tsi_image *img, struct tsi_decoder *d,
 		    const struct plan *plan, uint8_t *dst)
 {
-	const struct tsi_geometry *g = &plan->geometry;
-	const struct tsi_geometry_axes *a = &plan->axes;
+	const struct tsi_framing *g = &plan->framing;
+	const struct tsi_framing_axes *a = &plan->axes;
 	size_t stride = (size_t)g->width * 3;
 	struct tsi_rect rect;
 	struct tsi_strip strip;
@@ -197,7 +197,7 @@ static int run_plan(struct tsi_image *img, struct tsi_decoder *d,
 /* Is the only view finished once it is decoded? */
 static bool is_finished(const struct plan *p)
 {
-	return p->views == 1 && !p->view[0].rest && !p->geometry.mirror_y;
+	return p->views == 1 && !p->view[0].rest && !p->framing.mirror_y;
 }
 
 /* The only view: as it is decoded, or by way of the canvas. */
@@ -205,7 +205,7 @@ static int make_view(struct tsi_image *img, struct tsi_decoder *d,
 		     const struct plan *plan, uint8_t *dst)
 {
 	struct tsi_canvas *c = &img->canvas;
-	const struct tsi_geometry *g = &plan->geometry;
+	const struct tsi_framing *g = &plan->framing;
 	int err;
 
 	if (is_finished(plan))
@@ -228,17 +228,17 @@ static int make_views(struct tsi_image *img, struct tsi_decoder *d,
 		      const struct plan *plan, uint8_t *dst)
 {
 	struct tsi_canvas *c = &img->canvas, *source = &img->source;
-	int err = tsi_canvas_begin(source, plan->geometry.width,
-				   plan->geometry.height, 3);
+	int err = tsi_canvas_begin(source, plan->framing.width,
+				   plan->framing.height, 3);
 
 	if (!err)
 		err = run_plan(img, d, plan, source->pixels);
 	for (unsigned k = 0; k < plan->views && !err; k++) {
-		struct tsi_geometry g = plan->view[k].geometry;
+		struct tsi_framing g = plan->view[k].framing;
 
 		g.part.left -= plan->left;
 		g.part.top -= plan->top;
-		err = tsi_geometry_apply_from(&g, source, c);
+		err = tsi_framing_apply_from(&g, source, c);
 		if (!err)
 			err = tsi_recipe_apply(plan->view[k].rest, img->draws,
 					       c);
@@ -259,15 +259,15 @@ static uint64_t canvas_need(const struct plan *plan, uint64_t pixels)
 }
 
 /* The least part of the image that holds those of all views. */
-static struct tsi_geometry part_of_all(const struct plan *p, uint32_t width,
-				       uint32_t height)
+static struct tsi_framing part_of_all(const struct plan *p, uint32_t width,
+				      uint32_t height)
 {
 	static const uint8_t black[3];
-	struct tsi_geometry g = tsi_geometry_of(width, height);
+	struct tsi_framing g = tsi_framing_of(width, height);
 	uint32_t left = width, top = height, right = 0, bottom = 0;
 
 	for (unsigned k = 0; k < p->views; k++) {
-		const struct tsi_rect *r = &p->view[k].geometry.part;
+		const struct tsi_rect *r = &p->view[k].framing.part;
 
 		left = r->left < left ? r->left : left;
 		top = r->top < top ? r->top : top;
@@ -276,7 +276,7 @@ static struct tsi_geometry part_of_all(const struct plan *p, uint32_t width,
 		if (r->top + r->height > bottom)
 			bottom = r->top + r->height;
 	}
-	tsi_geometry_crop(&g, left, top, right - left, bottom - top, black);
+	tsi_framing_crop(&g, left, top, right - left, bottom - top, black);
 	return g;
 }
 
@@ -296,13 +296,13 @@ static int make_plan(const struct tsi_image *img,
 	for (unsigned k = 0; k < r->views; k++)
 		plan->view[k].rest = tsi_recipe_plan(&r->view[k], sample->width,
 						     sample->height, img->draws,
-						     &plan->view[k].geometry);
-	plan->geometry =
+						     &plan->view[k].framing);
+	plan->framing =
 		r->views > 1 ? part_of_all(plan, sample->width, sample->height)
-			     : plan->view[0].geometry;
-	tsi_geometry_axes(&plan->geometry, &plan->axes);
-	plan->left = plan->geometry.part.left;
-	plan->top = plan->geometry.part.top;
+			     : plan->view[0].framing;
+	tsi_framing_axes(&plan->framing, &plan->axes);
+	plan->left = plan->framing.part.left;
+	plan->top = plan->framing.part.top;
 	return 0;
 }
 
@@ -353,7 +353,7 @@ static int load_sample(struct tsi_image *img, const struct tsi_image_head *head,
 	err = make_plan(img, sample, &plan, &most);
 	if (err)
 		return err;
-	tsi_geometry_box(&plan.view[0].geometry, box);
+	tsi_framing_box(&plan.view[0].framing, box);
 	d->fast = make_fast(img, d, &plan);
 	err = claim(img, d->ops->need(d) +
 				 tsi_resample_need(&plan.axes.x, &plan.axes.y,

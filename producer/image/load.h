@@ -73,7 +73,8 @@ void tsi_image_set_more(struct tsi_image *img, uint8_t *const *to);
 
 /*
  * The draws of the sample that was loaded last, as many numbers as the recipe
- * has, to memory that needn't be aligned.
+ * has, to memory that needn't be aligned.  tsi_image_bottom() draws, too: what
+ * it drew is in their place then.
  */
 void tsi_image_copy_draws(const struct tsi_image *img, void *to);
 

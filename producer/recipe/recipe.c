@@ -31,9 +31,9 @@ int tsi_recipe_draw(const struct tsi_recipe *r, struct tsi_op_sample *s,
 	return err;
 }
 
-/* Add op, and those behind it as far as they go, to a geometry. */
+/* Add op, and those behind it as far as they go, to a framing. */
 static const struct tsi_op *
-plan_from(const struct tsi_op *op, const double *draws, struct tsi_geometry *g)
+plan_from(const struct tsi_op *op, const double *draws, struct tsi_framing *g)
 {
 	while (op && op->type->plan && op->type->plan(op, draws + op->draws, g))
 		op = op->next;
@@ -42,18 +42,17 @@ plan_from(const struct tsi_op *op, const double *draws, struct tsi_geometry *g)
 
 const struct tsi_op *tsi_recipe_plan(const struct tsi_recipe_view *v,
 				     uint32_t width, uint32_t height,
-				     const double *draws,
-				     struct tsi_geometry *g)
+				     const double *draws, struct tsi_framing *g)
 {
-	struct tsi_geometry_axes a;
+	struct tsi_framing_axes a;
 	const struct tsi_op *rest;
 
-	*g = tsi_geometry_of(width, height);
+	*g = tsi_framing_of(width, height);
 	rest = plan_from(v->first, draws, g);
-	if (tsi_geometry_axes(g, &a))
+	if (tsi_framing_axes(g, &a))
 		return rest;
 	/* A window beside the image: there is nothing to decode for it. */
-	*g = tsi_geometry_of(width, height);
+	*g = tsi_framing_of(width, height);
 	return v->first;
 }
 
@@ -64,11 +63,11 @@ int tsi_recipe_apply(const struct tsi_op *from, const double *draws,
 	int err = 0;
 
 	while (op && !err) {
-		struct tsi_geometry g = tsi_geometry_of(c->width, c->height);
+		struct tsi_framing g = tsi_framing_of(c->width, c->height);
 		const struct tsi_op *next = plan_from(op, draws, &g);
 
 		if (next != op) {
-			err = tsi_geometry_apply(&g, c);
+			err = tsi_framing_apply(&g, c);
 			op = next;
 			continue;
 		}

@@ -74,7 +74,7 @@ int tsi_recipe_draw(const struct tsi_recipe *r, struct tsi_op_sample *s,
 const struct tsi_op *tsi_recipe_plan(const struct tsi_recipe_view *v,
 				     uint32_t width, uint32_t height,
 				     const double *draws,
-				     struct tsi_geometry *g);
+				     struct tsi_framing *g);
 
 /* Do `from` and all behind it.  Fails with TSOCK_ENOMEM. */
 int tsi_recipe_apply(const struct tsi_op *from, const double *draws,

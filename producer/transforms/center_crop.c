@@ -26,16 +26,16 @@ static int64_t centre(uint32_t edge, uint32_t size)
 }
 
 static bool plan(const struct tsi_op *op, const double *draws,
-		 struct tsi_geometry *g)
+		 struct tsi_framing *g)
 {
 	static const uint8_t black[3];
 	const uint32_t height = (uint32_t)op->arg[0].v[0];
 	const uint32_t width = (uint32_t)op->arg[0].v[1];
 
 	(void)draws;
-	return tsi_geometry_crop(g, centre(g->width, width),
-				 centre(g->height, height), width, height,
-				 black);
+	return tsi_framing_crop(g, centre(g->width, width),
+				centre(g->height, height), width, height,
+				black);
 }
 
 static void size(const struct tsi_op *op, struct tsi_op_size *s)

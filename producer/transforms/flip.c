@@ -17,17 +17,17 @@ static int draw(const struct tsi_op *op, struct tsi_words *w, uint32_t width,
 }
 
 static bool plan_x(const struct tsi_op *op, const double *draws,
-		   struct tsi_geometry *g)
+		   struct tsi_framing *g)
 {
 	(void)op;
-	return tsi_geometry_flip(g, draws[0] != 0, false);
+	return tsi_framing_flip(g, draws[0] != 0, false);
 }
 
 static bool plan_y(const struct tsi_op *op, const double *draws,
-		   struct tsi_geometry *g)
+		   struct tsi_framing *g)
 {
 	(void)op;
-	return tsi_geometry_flip(g, false, draws[0] != 0);
+	return tsi_framing_flip(g, false, draws[0] != 0);
 }
 
 const struct tsi_op_type tsi_op_horizontal_flip = {

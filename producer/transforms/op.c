@@ -13,23 +13,23 @@ static const struct tsi_op *child_at(const struct tsi_op *op, unsigned k)
 	return c;
 }
 
-/* The geometry of op alone, on a picture of this size; false: it can't be. */
-static bool geometry_of(const struct tsi_op *op, const double *draws,
-			uint32_t width, uint32_t height, struct tsi_geometry *g)
+/* The framing of op alone, on a picture of this size; false: it can't be. */
+static bool framing_of(const struct tsi_op *op, const double *draws,
+		       uint32_t width, uint32_t height, struct tsi_framing *g)
 {
-	*g = tsi_geometry_of(width, height);
+	*g = tsi_framing_of(width, height);
 	return op->type->plan(op, draws + op->draws, g);
 }
 
 static void go_on(const struct tsi_op *op, struct tsi_op_sample *s,
 		  const double *draws)
 {
-	struct tsi_geometry g;
+	struct tsi_framing g;
 
 	if (op->type->after) {
 		op->type->after(op, draws + op->draws, &s->width, &s->height);
 	} else if (op->type->plan &&
-		   geometry_of(op, draws, s->width, s->height, &g)) {
+		   framing_of(op, draws, s->width, s->height, &g)) {
 		s->width = g.width;
 		s->height = g.height;
 	}
@@ -63,14 +63,14 @@ int tsi_op_apply(const struct tsi_op *op, const double *draws,
 		 struct tsi_canvas *c)
 {
 	const struct tsi_op_type *type = op->type;
-	struct tsi_geometry g;
+	struct tsi_framing g;
 	unsigned order[TSI_OPS];
 	int err = 0;
 
 	if (type->apply)
 		return type->apply(op, draws + op->draws, c);
-	if (type->plan && geometry_of(op, draws, c->width, c->height, &g))
-		return tsi_geometry_apply(&g, c);
+	if (type->plan && framing_of(op, draws, c->width, c->height, &g))
+		return tsi_framing_apply(&g, c);
 	if (!type->chosen)
 		return 0;
 	for (unsigned k = 0, n = type->chosen(op, draws + op->draws, order);

@@ -8,7 +8,7 @@
  *
  *   draw   chooses what is random: numbers, which are a sample's draws
  *   plan   of those that choose pixels by their places (a crop, a resize, a
- *          flip): adds to a geometry, which is done by the decoder's resampler
+ *          flip): adds to a framing, which is done by the decoder's resampler
  *          for what comes first in a recipe, else on the picture
  *   apply  of those that change pixels: on the finished picture
  *
@@ -23,7 +23,7 @@
 #include <stdint.h>
 
 #include "ops/canvas.h"
-#include "ops/geometry.h"
+#include "ops/framing.h"
 #include "transforms/words.h"
 
 /* Most arguments of an operation, and numbers of an argument. */
@@ -138,12 +138,12 @@ struct tsi_op_type {
 	bool floats;
 
 	/*
-	 * Add the operation to the geometry.  False: it can't be added to what
-	 * is there, and the geometry is unchanged.  Never false for an empty
-	 * geometry, unless there is an apply.
+	 * Add the operation to the framing.  False: it can't be added to what
+	 * is there, and the framing is unchanged.  Never false for an empty
+	 * framing, unless there is an apply.
 	 */
 	bool (*plan)(const struct tsi_op *op, const double *draws,
-		     struct tsi_geometry *g);
+		     struct tsi_framing *g);
 	/* Its draws decide which rows of the picture are needed. */
 	bool moves;
 	/*

@@ -86,7 +86,7 @@ static enum tsi_pad_mode mode_of(const struct tsi_op *op, unsigned arg)
 }
 
 static bool plan_pad(const struct tsi_op *op, const double *draws,
-		     struct tsi_geometry *g)
+		     struct tsi_framing *g)
 {
 	const struct tsi_pad_border b = border_of(&op->arg[PAD_PADDING]);
 	uint8_t fill[3];
@@ -95,9 +95,9 @@ static bool plan_pad(const struct tsi_op *op, const double *draws,
 	if (mode_of(op, PAD_MODE) != TSI_PAD_CONSTANT)
 		return false;
 	tsi_sizes_fill(&op->arg[PAD_FILL], fill);
-	return tsi_geometry_crop(
-		g, -b.left, -b.top, g->width + (uint32_t)(b.left + b.right),
-		g->height + (uint32_t)(b.top + b.bottom), fill);
+	return tsi_framing_crop(g, -b.left, -b.top,
+				g->width + (uint32_t)(b.left + b.right),
+				g->height + (uint32_t)(b.top + b.bottom), fill);
 }
 
 static int apply_pad(const struct tsi_op *op, const double *draws,
@@ -196,7 +196,7 @@ static int draw_crop(const struct tsi_op *op, struct tsi_words *w,
 }
 
 static bool plan_crop(const struct tsi_op *op, const double *draws,
-		      struct tsi_geometry *g)
+		      struct tsi_framing *g)
 {
 	const struct tsi_pad_border b = crop_border(op, g->width, g->height);
 	uint8_t fill[3];
@@ -204,10 +204,10 @@ static bool plan_crop(const struct tsi_op *op, const double *draws,
 	if (mode_of(op, MODE) != TSI_PAD_CONSTANT)
 		return false;
 	tsi_sizes_fill(&op->arg[FILL], fill);
-	return tsi_geometry_crop(g, (int64_t)draws[LEFT] - b.left,
-				 (int64_t)draws[TOP] - b.top,
-				 (uint32_t)op->arg[SIZE].v[1],
-				 (uint32_t)op->arg[SIZE].v[0], fill);
+	return tsi_framing_crop(g, (int64_t)draws[LEFT] - b.left,
+				(int64_t)draws[TOP] - b.top,
+				(uint32_t)op->arg[SIZE].v[1],
+				(uint32_t)op->arg[SIZE].v[0], fill);
 }
 
 static void after_crop(const struct tsi_op *op, const double *draws,
@@ -222,7 +222,7 @@ static int apply_crop(const struct tsi_op *op, const double *draws,
 		      struct tsi_canvas *c)
 {
 	const struct tsi_pad_border b = crop_border(op, c->width, c->height);
-	struct tsi_geometry g;
+	struct tsi_framing g;
 	uint8_t fill[3];
 	int err;
 
@@ -230,11 +230,11 @@ static int apply_crop(const struct tsi_op *op, const double *draws,
 	err = tsi_pad(c, &b, mode_of(op, MODE), fill);
 	if (err)
 		return err;
-	g = tsi_geometry_of(c->width, c->height);
-	tsi_geometry_crop(&g, (int64_t)draws[LEFT], (int64_t)draws[TOP],
-			  (uint32_t)op->arg[SIZE].v[1],
-			  (uint32_t)op->arg[SIZE].v[0], fill);
-	return tsi_geometry_apply(&g, c);
+	g = tsi_framing_of(c->width, c->height);
+	tsi_framing_crop(&g, (int64_t)draws[LEFT], (int64_t)draws[TOP],
+			 (uint32_t)op->arg[SIZE].v[1],
+			 (uint32_t)op->arg[SIZE].v[0], fill);
+	return tsi_framing_apply(&g, c);
 }
 
 static void size_crop(const struct tsi_op *op, struct tsi_op_size *s)

@@ -104,14 +104,14 @@ static int draw(const struct tsi_op *op, struct tsi_words *words,
 }
 
 static bool plan(const struct tsi_op *op, const double *draws,
-		 struct tsi_geometry *g)
+		 struct tsi_framing *g)
 {
 	double w, h;
 
 	(void)draws;
 	edges(op, g->width, g->height, &w, &h);
-	return tsi_geometry_resize(g, (uint32_t)w, (uint32_t)h,
-				   (enum tsi_filter)tsi_op_number(op, FILTER));
+	return tsi_framing_resize(g, (uint32_t)w, (uint32_t)h,
+				  (enum tsi_filter)tsi_op_number(op, FILTER));
 }
 
 static void size(const struct tsi_op *op, struct tsi_op_size *s)

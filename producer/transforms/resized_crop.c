@@ -180,23 +180,23 @@ static int draw(const struct tsi_op *op, struct tsi_words *w, uint32_t width,
 }
 
 static bool plan_box(const struct tsi_op *op, const double *draws,
-		     enum tsi_filter filter, struct tsi_geometry *g)
+		     enum tsi_filter filter, struct tsi_framing *g)
 {
 	static const uint8_t black[3];
-	struct tsi_geometry to = *g;
+	struct tsi_framing to = *g;
 
-	if (!tsi_geometry_crop(&to, (int64_t)draws[LEFT], (int64_t)draws[TOP],
-			       (uint32_t)draws[WIDTH], (uint32_t)draws[HEIGHT],
-			       black) ||
-	    !tsi_geometry_resize(&to, (uint32_t)op->arg[SIZE].v[1],
-				 (uint32_t)op->arg[SIZE].v[0], filter))
+	if (!tsi_framing_crop(&to, (int64_t)draws[LEFT], (int64_t)draws[TOP],
+			      (uint32_t)draws[WIDTH], (uint32_t)draws[HEIGHT],
+			      black) ||
+	    !tsi_framing_resize(&to, (uint32_t)op->arg[SIZE].v[1],
+				(uint32_t)op->arg[SIZE].v[0], filter))
 		return false;
 	*g = to;
 	return true;
 }
 
 static bool plan(const struct tsi_op *op, const double *draws,
-		 struct tsi_geometry *g)
+		 struct tsi_framing *g)
 {
 	return plan_box(op, draws, (enum tsi_filter)tsi_op_number(op, FILTER),
 			g);
@@ -280,7 +280,7 @@ static int draw_timm(const struct tsi_op *op, struct tsi_words *w,
 }
 
 static bool plan_timm(const struct tsi_op *op, const double *draws,
-		      struct tsi_geometry *g)
+		      struct tsi_framing *g)
 {
 	return plan_box(op, draws, (enum tsi_filter)draws[TIMM_FILTER], g);
 }

@@ -18,7 +18,7 @@
 #include "ops/colour.h"
 #include "ops/erase.h"
 #include "ops/flip.h"
-#include "ops/geometry.h"
+#include "ops/framing.h"
 #include "ops/mix.h"
 #include "ops/pad.h"
 #include "ops/warp.h"
@@ -183,14 +183,14 @@ static int pad(struct tsi_canvas *c, const double *v)
 /* FILTER WIDTH HEIGHT, of the part LEFT TOP WIDTH HEIGHT */
 static int resize(struct tsi_canvas *c, const double *v)
 {
-	struct tsi_geometry g = tsi_geometry_of(c->width, c->height);
+	struct tsi_framing g = tsi_framing_of(c->width, c->height);
 
-	if (!tsi_geometry_crop(&g, (int64_t)v[3], (int64_t)v[4], (uint32_t)v[5],
-			       (uint32_t)v[6], fill) ||
-	    !tsi_geometry_resize(&g, (uint32_t)v[1], (uint32_t)v[2],
-				 (enum tsi_filter)v[0]))
+	if (!tsi_framing_crop(&g, (int64_t)v[3], (int64_t)v[4], (uint32_t)v[5],
+			      (uint32_t)v[6], fill) ||
+	    !tsi_framing_resize(&g, (uint32_t)v[1], (uint32_t)v[2],
+				(enum tsi_filter)v[0]))
 		return tsi_err(TSOCK_EDATA, "no such part");
-	return tsi_geometry_apply(&g, c);
+	return tsi_framing_apply(&g, c);
 }
 
 /* An operation on colours with one number, and one without. */

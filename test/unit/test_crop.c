@@ -24,7 +24,7 @@ static const struct tsi_crop_range usual = { { 0.08, 1 },
 
 /* What a recipe cuts out of the image of a sample; *g: all of the plan. */
 static int box_of(const struct tsi_recipe *r, const struct tsi_op_sample *of,
-		  struct tsi_box *box, struct tsi_geometry *g)
+		  struct tsi_box *box, struct tsi_framing *g)
 {
 	struct tsi_op_sample s = *of;
 	double draws[16];
@@ -34,7 +34,7 @@ static int box_of(const struct tsi_recipe *r, const struct tsi_op_sample *of,
 		return err;
 	assert_null(
 		tsi_recipe_plan(&r->view[0], of->width, of->height, draws, g));
-	tsi_geometry_box(g, box);
+	tsi_framing_box(g, box);
 	return 0;
 }
 
@@ -42,7 +42,7 @@ static void crop_train(uint64_t seed, uint32_t epoch, uint64_t index,
 		       uint32_t width, uint32_t height, struct tsi_box *box)
 {
 	struct tsi_op_sample s = { seed, epoch, index, width, height, 0 };
-	struct tsi_geometry g;
+	struct tsi_framing g;
 
 	assert_int_equal(box_of(recipes_train(224), &s, box, &g), 0);
 }
@@ -52,7 +52,7 @@ static int crop_eval(uint32_t width, uint32_t height, uint32_t resize,
 		     struct tsi_box *box)
 {
 	struct tsi_op_sample s = { .width = width, .height = height };
-	struct tsi_geometry g;
+	struct tsi_framing g;
 	int err = box_of(recipes_eval(resize, size), &s, box, &g);
 
 	if (!err) {
@@ -269,7 +269,7 @@ static void a_random_crop_counts_from_the_border_on(void **state)
 	(void)state;
 	for (uint64_t i = 0; i < 400; i++) {
 		struct tsi_op_sample s = { 3, 1, i, 8, 8, 0 };
-		struct tsi_geometry g;
+		struct tsi_framing g;
 		struct tsi_box b;
 		double draws[2];
 
@@ -278,7 +278,7 @@ static void a_random_crop_counts_from_the_border_on(void **state)
 		assert_in_range(draws[1], 0, 8);
 		seen |= 1u << (unsigned)draws[0] | 512u << (unsigned)draws[1];
 		assert_null(tsi_recipe_plan(&r->view[0], 8, 8, draws, &g));
-		tsi_geometry_box(&g, &b);
+		tsi_framing_box(&g, &b);
 		assert_int_equal(b.top, (int)draws[0] - 4);
 		assert_int_equal(b.left, (int)draws[1] - 4);
 	}

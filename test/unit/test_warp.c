@@ -17,7 +17,7 @@
 #include "base/hash.h"
 #include "ops/blur.h"
 #include "ops/flip.h"
-#include "ops/geometry.h"
+#include "ops/framing.h"
 #include "ops/pad.h"
 #include "ops/warp.h"
 #include "ops/warp_map.h"
@@ -160,12 +160,12 @@ static int flips_and_crops(struct tsi_canvas *c)
 static int resized(struct tsi_canvas *c, const struct tsi_rect *part,
 		   uint32_t width, uint32_t height, enum tsi_filter filter)
 {
-	struct tsi_geometry g = tsi_geometry_of(c->width, c->height);
+	struct tsi_framing g = tsi_framing_of(c->width, c->height);
 
-	assert_true(tsi_geometry_crop(&g, part->left, part->top, part->width,
-				      part->height, fill));
-	assert_true(tsi_geometry_resize(&g, width, height, filter));
-	return tsi_geometry_apply(&g, c);
+	assert_true(tsi_framing_crop(&g, part->left, part->top, part->width,
+				     part->height, fill));
+	assert_true(tsi_framing_resize(&g, width, height, filter));
+	return tsi_framing_apply(&g, c);
 }
 
 static int resizes(struct tsi_canvas *c)

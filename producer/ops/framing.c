@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * geometry.c - crops, a resize, padding and flips as one step.
+ * framing.c - crops, a resize, padding and flips as one step.
  */
-#include "ops/geometry.h"
+#include "ops/framing.h"
 
 #include <string.h>
 
@@ -10,9 +10,9 @@
 #include "ops/flip.h"
 #include "resample/resample.h"
 
-struct tsi_geometry tsi_geometry_of(uint32_t width, uint32_t height)
+struct tsi_framing tsi_framing_of(uint32_t width, uint32_t height)
 {
-	return (struct tsi_geometry){
+	return (struct tsi_framing){
 		.width = width,
 		.height = height,
 		.part = { .width = width, .height = height },
@@ -22,7 +22,7 @@ struct tsi_geometry tsi_geometry_of(uint32_t width, uint32_t height)
 }
 
 /* Is all of the window inside the part? */
-static bool is_inside(const struct tsi_geometry *g)
+static bool is_inside(const struct tsi_framing *g)
 {
 	return g->left >= 0 && g->top >= 0 &&
 	       (uint32_t)g->left + g->width <= g->to_width &&
@@ -30,7 +30,7 @@ static bool is_inside(const struct tsi_geometry *g)
 }
 
 /* A window inside a part that isn't resized is a smaller part. */
-static void narrow(struct tsi_geometry *g)
+static void narrow(struct tsi_framing *g)
 {
 	if (g->resized || !is_inside(g))
 		return;
@@ -41,8 +41,8 @@ static void narrow(struct tsi_geometry *g)
 	g->left = g->top = 0;
 }
 
-bool tsi_geometry_resize(struct tsi_geometry *g, uint32_t width,
-			 uint32_t height, enum tsi_filter filter)
+bool tsi_framing_resize(struct tsi_framing *g, uint32_t width, uint32_t height,
+			enum tsi_filter filter)
 {
 	if (width == g->width && height == g->height)
 		return true;
@@ -73,12 +73,12 @@ static bool is_seen(int64_t from, uint32_t count, uint32_t edge)
 	return from < edge && from + count > 0;
 }
 
-bool tsi_geometry_crop(struct tsi_geometry *g, int64_t left, int64_t top,
-		       uint32_t width, uint32_t height, const uint8_t *fill)
+bool tsi_framing_crop(struct tsi_framing *g, int64_t left, int64_t top,
+		      uint32_t width, uint32_t height, const uint8_t *fill)
 {
 	const bool outside = left < 0 || top < 0 || left + width > g->width ||
 			     top + height > g->height;
-	struct tsi_geometry to = *g;
+	struct tsi_framing to = *g;
 
 	narrow(&to);
 	if (g->mirror_x)
@@ -108,7 +108,7 @@ bool tsi_geometry_crop(struct tsi_geometry *g, int64_t left, int64_t top,
 	return true;
 }
 
-bool tsi_geometry_flip(struct tsi_geometry *g, bool x, bool y)
+bool tsi_framing_flip(struct tsi_framing *g, bool x, bool y)
 {
 	g->mirror_x ^= x;
 	g->mirror_y ^= y;
@@ -130,13 +130,12 @@ static void plan_axis(uint32_t in, uint32_t out, int32_t from, uint32_t window,
 	*to = mirror ? window - skipped - axis->count : skipped;
 }
 
-bool tsi_geometry_axes(const struct tsi_geometry *g,
-		       struct tsi_geometry_axes *out)
+bool tsi_framing_axes(const struct tsi_framing *g, struct tsi_framing_axes *out)
 {
 	if (!is_seen(g->left, g->width, g->to_width) ||
 	    !is_seen(g->top, g->height, g->to_height))
 		return false;
-	*out = (struct tsi_geometry_axes){ 0 };
+	*out = (struct tsi_framing_axes){ 0 };
 	plan_axis(g->part.width, g->to_width, g->left, g->width, g->mirror_x,
 		  &out->x, &out->to_x);
 	/* A resampler writes rows in their order. */
@@ -146,7 +145,7 @@ bool tsi_geometry_axes(const struct tsi_geometry *g,
 	return true;
 }
 
-void tsi_geometry_box(const struct tsi_geometry *g, struct tsi_box *box)
+void tsi_framing_box(const struct tsi_framing *g, struct tsi_box *box)
 {
 	const bool whole = !g->left && !g->top && g->width == g->to_width &&
 			   g->height == g->to_height;
@@ -184,8 +183,8 @@ static void copy_row(const uint8_t *from, uint32_t n, unsigned channels,
 				from[(size_t)(n - 1 - i) * channels + k];
 }
 
-static void copy_window(const struct tsi_geometry *g,
-			const struct tsi_geometry_axes *a,
+static void copy_window(const struct tsi_framing *g,
+			const struct tsi_framing_axes *a,
 			const struct tsi_canvas *c, uint8_t *to)
 {
 	const size_t row = tsi_canvas_row(c),
@@ -230,8 +229,8 @@ static void push(const struct tsi_canvas *of, const struct tsi_rect *rect,
 	}
 }
 
-static int resize_window(const struct tsi_geometry *g,
-			 const struct tsi_geometry_axes *a,
+static int resize_window(const struct tsi_framing *g,
+			 const struct tsi_framing_axes *a,
 			 const struct tsi_canvas *from, struct tsi_canvas *c,
 			 uint8_t *to)
 {
@@ -264,20 +263,20 @@ static void thin(uint8_t *pixels, size_t n)
 }
 
 /* Is the window just the canvas's picture? */
-static bool is_nothing(const struct tsi_geometry *g, const struct tsi_canvas *c)
+static bool is_nothing(const struct tsi_framing *g, const struct tsi_canvas *c)
 {
 	return !g->resized && !g->mirror_x && !g->mirror_y && is_inside(g) &&
 	       g->width == c->width && g->height == c->height;
 }
 
-int tsi_geometry_apply_from(const struct tsi_geometry *g,
-			    const struct tsi_canvas *from, struct tsi_canvas *c)
+int tsi_framing_apply_from(const struct tsi_framing *g,
+			   const struct tsi_canvas *from, struct tsi_canvas *c)
 {
 	/* The resampler's pixels have three bytes. */
 	const unsigned channels = from->channels;
 	const unsigned wide = g->resized ? 3 : channels;
-	struct tsi_geometry_axes a;
-	const bool seen = tsi_geometry_axes(g, &a);
+	struct tsi_framing_axes a;
+	const bool seen = tsi_framing_axes(g, &a);
 	uint8_t *to;
 	int err = tsi_canvas_other(c, g->width, g->height, wide, &to);
 
@@ -299,7 +298,7 @@ int tsi_geometry_apply_from(const struct tsi_geometry *g,
 	return 0;
 }
 
-int tsi_geometry_apply(const struct tsi_geometry *g, struct tsi_canvas *c)
+int tsi_framing_apply(const struct tsi_framing *g, struct tsi_canvas *c)
 {
-	return is_nothing(g, c) ? 0 : tsi_geometry_apply_from(g, c, c);
+	return is_nothing(g, c) ? 0 : tsi_framing_apply_from(g, c, c);
 }
