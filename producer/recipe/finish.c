@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "recipe/argument.h"
 
 /* ------------------------------------------------------------------------
  * The text
@@ -66,13 +67,8 @@ static void put_value(struct writer *w, const struct tsi_arg *a,
 		put(w, "None");
 		return;
 	}
-	if (a->kind == TSI_ARG_SWITCH) {
-		put_word(w, "False|True", (unsigned)v->v[0]);
-		return;
-	}
-	if (a->kind == TSI_ARG_WORD || a->kind == TSI_ARG_FILTER) {
-		put_word(w, a->words ? a->words : TSI_FILTER_WORDS,
-			 (unsigned)v->v[0]);
+	if (a->kind != TSI_ARG_NUMBER && a->kind != TSI_ARG_WHOLE) {
+		put_word(w, tsi_argument_words(a), (unsigned)v->v[0]);
 		return;
 	}
 	put(w, "%s", v->n > 1 ? "(" : "");
@@ -135,8 +131,6 @@ static void size_after_children(const struct tsi_op *op,
 		size_after(c, &after);
 		if (c == op->child && op->type->one)
 			like = *size = after;
-		if (after.channels != like.channels)
-			size->channels = 0;
 		if (!after.known || after.width != like.width ||
 		    after.height != like.height)
 			size->known = false;
@@ -162,16 +156,12 @@ static int find_size(struct tsi_recipe_view *v)
 			       "transform: samples would differ in size, as "
 			       "images do: end with an operation that gives "
 			       "them one, such as CenterCrop(224)");
-	if (!size.channels)
-		return tsi_err(TSOCK_EARG,
-			       "transform: samples would differ in their "
-			       "number of channels: Grayscale(1) stands alone");
-	if (!size.width || !size.height || size.width > TSI_RECIPE_EDGE ||
-	    size.height > TSI_RECIPE_EDGE)
+	if (!size.width || !size.height || size.width > TSI_IMAGE_SIZE_MAX ||
+	    size.height > TSI_IMAGE_SIZE_MAX)
 		return tsi_err(TSOCK_EARG,
 			       "transform: samples are %u x %u pixels, and "
-			       "their edges must be 1 to %d",
-			       size.width, size.height, TSI_RECIPE_EDGE);
+			       "their edges must be 1 to %u",
+			       size.width, size.height, TSI_IMAGE_SIZE_MAX);
 	v->width = size.width;
 	v->height = size.height;
 	v->channels = size.channels;

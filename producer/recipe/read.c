@@ -2,15 +2,14 @@
 /*
  * read.c - the text of a recipe to its operations.
  */
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/err.h"
-#include "base/spelling.h"
-#include "recipe/recipe.h"
+#include "recipe/argument.h"
 #include "recipe/finish.h"
+#include "recipe/recipe.h"
 #include "recipe/text.h"
 #include "recipe/types.h"
 
@@ -18,7 +17,7 @@
 #define DEEPEST 8
 
 struct reader {
-	struct tsi_text text;
+	struct tsi_recipe_text text;
 	struct tsi_recipe *recipe;
 	unsigned depth;
 	unsigned inside; /* of so many operations */
@@ -32,136 +31,6 @@ static int read_list(struct reader *r, struct tsi_op **first);
  * Arguments
  */
 
-static unsigned least_of(const struct tsi_arg *a)
-{
-	return a->least ? a->least : 1;
-}
-
-static unsigned most_of(const struct tsi_arg *a)
-{
-	return a->most ? a->most : least_of(a);
-}
-
-/* Which of the words, separated by '|', the token is; -1: none. */
-static int word_of(const struct tsi_token *token, const char *words)
-{
-	char word[40];
-
-	for (int k = 0;; k++) {
-		size_t len = strcspn(words, "|");
-
-		snprintf(word, sizeof(word), "%.*s", (int)len, words);
-		if (tsi_text_is(token, word))
-			return k;
-		if (!words[len])
-			return -1;
-		words += len + 1;
-	}
-}
-
-/* Words for an argument of this kind, numbered from 0. */
-static const char *words_of(const struct tsi_arg *a)
-{
-	if (a->kind == TSI_ARG_SWITCH)
-		return "False|True";
-	return a->kind == TSI_ARG_FILTER ? TSI_FILTER_WORDS : a->words;
-}
-
-/* The filter that Pillow has this number for. */
-static int filter_of(double number)
-{
-	static const enum tsi_filter filters[] = {
-		TSI_FILTER_NEAREST, TSI_FILTER_LANCZOS, TSI_FILTER_BILINEAR,
-		TSI_FILTER_BICUBIC, TSI_FILTER_BOX,     TSI_FILTER_HAMMING,
-	};
-
-	return number >= 0 && number < 6 && number == floor(number)
-		       ? (int)filters[(int)number]
-		       : -1;
-}
-
-/* A word, or the number that stands for it. */
-static int read_word(struct reader *r, const struct tsi_arg *a, double *out)
-{
-	const struct tsi_token *t = &r->text.token;
-	int k = -1;
-
-	if (t->kind == TSI_TOKEN_NAME)
-		k = word_of(t, words_of(a));
-	else if (t->kind == TSI_TOKEN_NUMBER && a->kind == TSI_ARG_FILTER)
-		k = filter_of(t->number);
-	if (k < 0)
-		return tsi_text_fail(&r->text, t, "%s is one of %s", a->name,
-				     words_of(a));
-	*out = k;
-	tsi_text_next(&r->text);
-	return 0;
-}
-
-static int read_number(struct reader *r, const struct tsi_arg *a, double *out)
-{
-	const struct tsi_token *t = &r->text.token;
-
-	if (t->kind != TSI_TOKEN_NUMBER)
-		return tsi_text_fail(&r->text, t, "%s is a number", a->name);
-	if (!isfinite(t->number) || t->number < a->min || t->number > a->max)
-		return tsi_text_fail(&r->text, t, "%s is from %g to %g",
-				     a->name, a->min, a->max);
-	if (a->kind == TSI_ARG_WHOLE && t->number != floor(t->number))
-		return tsi_text_fail(&r->text, t, "%s is a whole number",
-				     a->name);
-	*out = t->number;
-	tsi_text_next(&r->text);
-	return 0;
-}
-
-/* Numbers in parentheses. */
-static int read_numbers(struct reader *r, const struct tsi_arg *a,
-			struct tsi_arg_value *out)
-{
-	const struct tsi_token open = r->text.token;
-	int err = 0;
-
-	tsi_text_next(&r->text);
-	while (!err && r->text.token.kind != TSI_TOKEN_CLOSE) {
-		if (out->n == most_of(a))
-			return tsi_text_fail(&r->text, &r->text.token,
-					     "%s has no more than %u", a->name,
-					     most_of(a));
-		err = read_number(r, a, &out->v[out->n++]);
-	}
-	if (err)
-		return err;
-	if (out->n < least_of(a))
-		return tsi_text_fail(&r->text, &open, "%s has %u numbers",
-				     a->name, least_of(a));
-	tsi_text_next(&r->text);
-	return 0;
-}
-
-static int read_value(struct reader *r, const struct tsi_arg *a,
-		      struct tsi_arg_value *out)
-{
-	const struct tsi_token *t = &r->text.token;
-
-	out->n = 0;
-	if (a->none && tsi_text_is(t, "None")) {
-		tsi_text_next(&r->text);
-		return 0;
-	}
-	if (a->kind != TSI_ARG_NUMBER && a->kind != TSI_ARG_WHOLE) {
-		out->n = 1;
-		return read_word(r, a, &out->v[0]);
-	}
-	if (t->kind == TSI_TOKEN_OPEN && most_of(a) > 1)
-		return read_numbers(r, a, out);
-	if (least_of(a) > 1)
-		return tsi_text_fail(&r->text, t, "%s has %u numbers, (%s)",
-				     a->name, least_of(a), "a, b");
-	out->n = 1;
-	return read_number(r, a, &out->v[0]);
-}
-
 /* The number of an argument of this name, TSI_OP_ARGS if there is none. */
 static unsigned arg_of(const struct tsi_op_type *type,
 		       const struct tsi_token *name)
@@ -169,7 +38,7 @@ static unsigned arg_of(const struct tsi_op_type *type,
 	for (unsigned k = 0; type->args && k < TSI_OP_ARGS; k++) {
 		if (!type->args[k].name)
 			break;
-		if (tsi_text_is(name, type->args[k].name))
+		if (tsi_recipe_text_is(name, type->args[k].name))
 			return k;
 	}
 	return TSI_OP_ARGS;
@@ -188,8 +57,8 @@ static int refuse_arg(struct reader *r, const struct tsi_op_type *type,
 		snprintf(list + strlen(list), sizeof(list) - strlen(list),
 			 "%s%s", k ? ", " : "", one);
 	}
-	return tsi_text_fail(&r->text, name, "%s has the arguments %s",
-			     type->name, *list ? list : "(none)");
+	return tsi_recipe_text_fail(&r->text, name, "%s has the arguments %s",
+				    type->name, *list ? list : "(none)");
 }
 
 /* What is being read of an operation's parentheses. */
@@ -203,7 +72,7 @@ struct call {
 /* "transforms=[...]", "[...]" or an operation, in one that has some in it. */
 static bool is_nested(const struct reader *r, const struct call *c)
 {
-	enum tsi_token_kind behind = tsi_text_peek(&r->text);
+	enum tsi_token_kind behind = tsi_recipe_text_peek(&r->text);
 	const struct tsi_token *t = &r->text.token;
 
 	if (!c->op->type->chosen)
@@ -219,22 +88,24 @@ static int read_named(struct reader *r, struct call *c)
 	const struct tsi_token name = r->text.token;
 	unsigned k = arg_of(c->op->type, &name);
 
-	tsi_text_next(&r->text);
-	tsi_text_next(&r->text);
-	if (c->op->type->chosen && tsi_text_is(&name, "transforms"))
+	tsi_recipe_text_next(&r->text);
+	tsi_recipe_text_next(&r->text);
+	if (c->op->type->chosen && tsi_recipe_text_is(&name, "transforms"))
 		return 0;
 	/* What changes nothing of a sample, whatever it is. */
-	if (k == TSI_OP_ARGS && tsi_text_is(&name, "inplace")) {
-		tsi_text_next(&r->text);
+	if (k == TSI_OP_ARGS && tsi_recipe_text_is(&name, "inplace")) {
+		tsi_recipe_text_next(&r->text);
 		return 0;
 	}
 	if (k == TSI_OP_ARGS)
 		return refuse_arg(r, c->op->type, &name);
 	if (c->given[k])
-		return tsi_text_fail(&r->text, &name, "%s is given twice",
-				     c->op->type->args[k].name);
+		return tsi_recipe_text_fail(&r->text, &name,
+					    "%s is given twice",
+					    c->op->type->args[k].name);
 	c->given[k] = true;
-	return read_value(r, &c->op->type->args[k], &c->op->arg[k]);
+	return tsi_argument_read(&r->text, &c->op->type->args[k],
+				 &c->op->arg[k]);
 }
 
 static int read_positional(struct reader *r, struct call *c)
@@ -245,16 +116,15 @@ static int read_positional(struct reader *r, struct call *c)
 	if (!type->args || k >= TSI_OP_ARGS || !type->args[k].name)
 		return refuse_arg(r, type, &r->text.token);
 	c->given[k] = true;
-	return read_value(r, &type->args[k], &c->op->arg[k]);
+	return tsi_argument_read(&r->text, &type->args[k], &c->op->arg[k]);
 }
 
-static int read_default(struct reader *r, const struct tsi_arg *a,
-			struct tsi_arg_value *out)
+static int read_default(const struct tsi_arg *a, struct tsi_arg_value *out)
 {
-	struct reader of = { .recipe = r->recipe };
+	struct tsi_recipe_text text;
 
-	tsi_text_begin(&of.text, a->value);
-	return read_value(&of, a, out);
+	tsi_recipe_text_begin(&text, a->value);
+	return tsi_argument_read(&text, a, out);
 }
 
 /* The defaults of what wasn't given. */
@@ -270,18 +140,19 @@ static int complete(struct reader *r, struct call *c)
 		if (!a->name)
 			break;
 		if (!c->given[k] && !a->value)
-			return tsi_text_fail(&r->text, &c->name, "%s needs %s",
-					     type->name, a->name);
+			return tsi_recipe_text_fail(&r->text, &c->name,
+						    "%s needs %s", type->name,
+						    a->name);
 		if (!c->given[k])
-			err = read_default(r, a, &c->op->arg[k]);
+			err = read_default(a, &c->op->arg[k]);
 	}
 	if (!err && type->chosen && !c->op->child)
-		return tsi_text_fail(&r->text, &c->name,
-				     "%s needs operations: %s([...])",
-				     type->name, type->name);
+		return tsi_recipe_text_fail(&r->text, &c->name,
+					    "%s needs operations: %s([...])",
+					    type->name, type->name);
 	if (!err && type->check && !type->check(c->op, &why))
-		return tsi_text_fail(&r->text, &c->name, "%s: %s", type->name,
-				     why);
+		return tsi_recipe_text_fail(&r->text, &c->name, "%s: %s",
+					    type->name, why);
 	return err;
 }
 
@@ -314,16 +185,16 @@ static int read_args(struct reader *r, struct call *c)
 		if (is_nested(r, c))
 			err = read_children(r, c->op);
 		else if (r->text.token.kind == TSI_TOKEN_NAME &&
-			 tsi_text_peek(&r->text) == TSI_TOKEN_EQUALS)
+			 tsi_recipe_text_peek(&r->text) == TSI_TOKEN_EQUALS)
 			err = read_named(r, c);
 		else if (r->text.token.kind == TSI_TOKEN_END)
-			err = tsi_text_fail(&r->text, &c->name,
-					    "a ')' is missing");
+			err = tsi_recipe_text_fail(&r->text, &c->name,
+						   "a ')' is missing");
 		else
 			err = read_positional(r, c);
 	}
 	if (!err)
-		tsi_text_next(&r->text);
+		tsi_recipe_text_next(&r->text);
 	return err;
 }
 
@@ -336,10 +207,10 @@ static int refuse_type(struct reader *r, const struct tsi_token *name)
 	const char *near = tsi_op_type_near(name->text, name->len);
 
 	if (near)
-		return tsi_text_fail(&r->text, name,
-				     "%.*s is unknown; did you mean %s?",
-				     (int)name->len, name->text, near);
-	return tsi_text_fail(
+		return tsi_recipe_text_fail(&r->text, name,
+					    "%.*s is unknown; did you mean %s?",
+					    (int)name->len, name->text, near);
+	return tsi_recipe_text_fail(
 		&r->text, name,
 		"%.*s isn't native (--transform help lists what is); serve it "
 		"from Python (tsock.serve), or leave it out",
@@ -348,8 +219,9 @@ static int refuse_type(struct reader *r, const struct tsi_token *name)
 
 static bool holds_only(const struct tsi_token *t)
 {
-	return tsi_text_is(t, "Compose") || tsi_text_is(t, "Sequential") ||
-	       tsi_text_is(t, "ModuleList");
+	return tsi_recipe_text_is(t, "Compose") ||
+	       tsi_recipe_text_is(t, "Sequential") ||
+	       tsi_recipe_text_is(t, "ModuleList");
 }
 
 /* An operation with its place: by the order in which the text has them. */
@@ -360,8 +232,9 @@ static struct tsi_op *new_op(struct reader *r, const struct tsi_op_type *type,
 	struct tsi_op *op = &recipe->op[recipe->ops];
 
 	if (recipe->ops == TSI_OPS) {
-		tsi_text_fail(&r->text, name,
-			      "a recipe has at most %d operations", TSI_OPS);
+		tsi_recipe_text_fail(&r->text, name,
+				     "a recipe has at most %d operations",
+				     TSI_OPS);
 		return NULL;
 	}
 	op->type = type;
@@ -373,15 +246,15 @@ static int read_call(struct reader *r, struct call *c)
 {
 	int err = 0;
 
-	tsi_text_next(&r->text);
+	tsi_recipe_text_next(&r->text);
 	if (r->text.token.kind == TSI_TOKEN_OPEN) {
-		tsi_text_next(&r->text);
+		tsi_recipe_text_next(&r->text);
 		err = read_args(r, c);
 	}
 	/* As torchvision prints RandomChoice. */
 	if (!err && c->op->type->chosen &&
 	    !strncmp(r->text.token.from, "(p=", 3)) {
-		tsi_text_next(&r->text);
+		tsi_recipe_text_next(&r->text);
 		err = read_args(r, c);
 	}
 	return err ? err : complete(r, c);
@@ -394,9 +267,9 @@ static int read_end(struct reader *r, const struct tsi_op_type *type)
 	int err = read_call(r, &c);
 
 	if (!err && (r->inside || r->viewing))
-		return tsi_text_fail(&r->text, &c.name,
-				     "%s can't be in another operation",
-				     type->name);
+		return tsi_recipe_text_fail(&r->text, &c.name,
+					    "%s can't be in another operation",
+					    type->name);
 	if (!err) {
 		r->recipe->ended = true;
 		type->end(&op, &r->recipe->ends);
@@ -415,12 +288,13 @@ static int read_op(struct reader *r, struct tsi_op **to)
 	if (type->end)
 		return read_end(r, type);
 	if (r->recipe->several && !r->viewing)
-		return tsi_text_fail(&r->text, &name,
-				     "%s stands behind Views: put it into each "
-				     "of them",
-				     type->name);
+		return tsi_recipe_text_fail(
+			&r->text, &name,
+			"%s stands behind Views: put it into each "
+			"of them",
+			type->name);
 	if (r->recipe->ends.normalize && !type->floats)
-		return tsi_text_fail(
+		return tsi_recipe_text_fail(
 			&r->text, &name,
 			"%s stands behind Normalize, which is done "
 			"by the job's view: put it in front",
@@ -438,11 +312,11 @@ static int read_view(struct reader *r)
 	struct tsi_recipe *recipe = r->recipe;
 
 	if (recipe->views == TSI_RECIPE_VIEWS)
-		return tsi_text_fail(&r->text, &r->text.token,
-				     "a sample has at most %d views",
-				     TSI_RECIPE_VIEWS);
+		return tsi_recipe_text_fail(&r->text, &r->text.token,
+					    "a sample has at most %d views",
+					    TSI_RECIPE_VIEWS);
 	if (holds_only(&r->text.token))
-		tsi_text_next(&r->text);
+		tsi_recipe_text_next(&r->text);
 	return read_list(r, &recipe->view[recipe->views++].first);
 }
 
@@ -450,18 +324,19 @@ static int read_view(struct reader *r)
 static int read_repeated(struct reader *r)
 {
 	const struct tsi_token count = r->text.token;
-	struct tsi_text at;
+	struct tsi_recipe_text at;
 	int err = 0;
 
-	tsi_text_next(&r->text);
-	if (!tsi_text_is_sign(&r->text.token, '*') ||
-	    tsi_text_peek(&r->text) != TSI_TOKEN_OPEN || count.number < 1 ||
-	    count.number > TSI_RECIPE_VIEWS)
-		return tsi_text_fail(&r->text, &count,
-				     "a number of views from 1 to %d stands "
-				     "before one: 2 * [...]",
-				     TSI_RECIPE_VIEWS);
-	tsi_text_next(&r->text);
+	tsi_recipe_text_next(&r->text);
+	if (!tsi_recipe_text_is_sign(&r->text.token, '*') ||
+	    tsi_recipe_text_peek(&r->text) != TSI_TOKEN_OPEN ||
+	    count.number < 1 || count.number > TSI_RECIPE_VIEWS)
+		return tsi_recipe_text_fail(
+			&r->text, &count,
+			"a number of views from 1 to %d stands "
+			"before one: 2 * [...]",
+			TSI_RECIPE_VIEWS);
+	tsi_recipe_text_next(&r->text);
 	at = r->text;
 	for (unsigned k = 0; k < (unsigned)count.number && !err; k++) {
 		r->text = at;
@@ -478,23 +353,24 @@ static int read_views(struct reader *r)
 	int err = 0;
 
 	if (r->inside || recipe->ops || recipe->several || recipe->ended)
-		return tsi_text_fail(&r->text, &name,
-				     "Views holds all operations: it stands "
-				     "first, and not in another one");
+		return tsi_recipe_text_fail(
+			&r->text, &name,
+			"Views holds all operations: it stands "
+			"first, and not in another one");
 	recipe->several = r->viewing = true;
 	recipe->views = 0;
-	tsi_text_next(&r->text);
-	tsi_text_next(&r->text);
+	tsi_recipe_text_next(&r->text);
+	tsi_recipe_text_next(&r->text);
 	while (!err && (r->text.token.kind == TSI_TOKEN_NAME ||
 			r->text.token.kind == TSI_TOKEN_NUMBER ||
 			r->text.token.kind == TSI_TOKEN_OPEN))
 		err = r->text.token.kind == TSI_TOKEN_NUMBER ? read_repeated(r)
 							     : read_view(r);
 	if (!err && (r->text.token.kind != TSI_TOKEN_CLOSE || !recipe->views))
-		err = tsi_text_fail(&r->text, &r->text.token,
-				    "Views has lists of operations: "
-				    "Views([...], [...])");
-	tsi_text_next(&r->text);
+		err = tsi_recipe_text_fail(&r->text, &r->text.token,
+					   "Views has lists of operations: "
+					   "Views([...], [...])");
+	tsi_recipe_text_next(&r->text);
 	r->viewing = false;
 	return err;
 }
@@ -514,7 +390,7 @@ static int read_together(struct reader *r, struct tsi_op **to)
 	err = read_list(r, &op->child);
 	r->counted = true;
 	if (!err && !op->child)
-		err = tsi_text_fail(&r->text, &name, "a list is empty");
+		err = tsi_recipe_text_fail(&r->text, &name, "a list is empty");
 	return err;
 }
 
@@ -522,15 +398,15 @@ static int read_together(struct reader *r, struct tsi_op **to)
 static int read_item(struct reader *r, struct tsi_op **to)
 {
 	const struct tsi_token t = r->text.token;
-	const bool all = tsi_text_is(&t, "ModuleList");
+	const bool all = tsi_recipe_text_is(&t, "ModuleList");
 
 	if (t.kind == TSI_TOKEN_NAME && holds_only(&t) &&
-	    tsi_text_peek(&r->text) == TSI_TOKEN_OPEN)
-		tsi_text_next(&r->text);
+	    tsi_recipe_text_peek(&r->text) == TSI_TOKEN_OPEN)
+		tsi_recipe_text_next(&r->text);
 	if (r->text.token.kind == TSI_TOKEN_OPEN)
 		return r->counted && !all ? read_together(r, to)
 					  : read_list(r, to);
-	return tsi_text_is(&t, "Views") ? read_views(r) : read_op(r, to);
+	return tsi_recipe_text_is(&t, "Views") ? read_views(r) : read_op(r, to);
 }
 
 /* Operations up to the end of the text or to what closes a list. */
@@ -551,16 +427,17 @@ static int read_list(struct reader *r, struct tsi_op **first)
 	int err;
 
 	if (r->depth++ == DEEPEST)
-		return tsi_text_fail(&r->text, &open,
-				     "at most %d operations are in each other",
-				     DEEPEST);
+		return tsi_recipe_text_fail(
+			&r->text, &open,
+			"at most %d operations are in each other", DEEPEST);
 	if (open.kind == TSI_TOKEN_OPEN) {
-		tsi_text_next(&r->text);
+		tsi_recipe_text_next(&r->text);
 		err = read_ops(r, first);
 		if (!err && r->text.token.kind != TSI_TOKEN_CLOSE)
-			err = tsi_text_fail(&r->text, &r->text.token,
-					    "an operation or a ')' is wanted");
-		tsi_text_next(&r->text);
+			err = tsi_recipe_text_fail(
+				&r->text, &r->text.token,
+				"an operation or a ')' is wanted");
+		tsi_recipe_text_next(&r->text);
 	} else {
 		err = read_item(r, first);
 	}
@@ -582,11 +459,12 @@ int tsi_recipe_read(const char *text, struct tsi_recipe **out)
 	if (!r.recipe)
 		return tsi_err(TSOCK_ENOMEM, "no memory for a recipe");
 	r.recipe->views = 1;
-	tsi_text_begin(&r.text, text);
+	tsi_recipe_text_begin(&r.text, text);
 	err = read_ops(&r, &r.recipe->view[0].first);
 	if (!err && r.text.token.kind != TSI_TOKEN_END)
-		err = tsi_text_fail(&r.text, &r.text.token,
-				    "the name of an operation is wanted");
+		err = tsi_recipe_text_fail(
+			&r.text, &r.text.token,
+			"the name of an operation is wanted");
 	if (!err)
 		err = tsi_recipe_finish(r.recipe);
 	if (err)

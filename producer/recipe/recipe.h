@@ -16,9 +16,6 @@
 /* Bytes of a recipe's text, as given and in full. */
 #define TSI_RECIPE_TEXT 3000
 
-/* Largest edge of a sample. */
-#define TSI_RECIPE_EDGE 4096
-
 /* Most images that a sample has. */
 #define TSI_RECIPE_VIEWS 12
 

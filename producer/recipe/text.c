@@ -106,19 +106,19 @@ static void read_token(const char *at, struct tsi_token *token)
 		token->to = read_name(at, token);
 }
 
-void tsi_text_next(struct tsi_text *t)
+void tsi_recipe_text_next(struct tsi_recipe_text *t)
 {
 	read_token(skip_space(t->at), &t->token);
 	t->at = t->token.to;
 }
 
-void tsi_text_begin(struct tsi_text *t, const char *text)
+void tsi_recipe_text_begin(struct tsi_recipe_text *t, const char *text)
 {
-	*t = (struct tsi_text){ .text = text, .at = text };
-	tsi_text_next(t);
+	*t = (struct tsi_recipe_text){ .text = text, .at = text };
+	tsi_recipe_text_next(t);
 }
 
-enum tsi_token_kind tsi_text_peek(const struct tsi_text *t)
+enum tsi_token_kind tsi_recipe_text_peek(const struct tsi_recipe_text *t)
 {
 	struct tsi_token token;
 
@@ -126,19 +126,19 @@ enum tsi_token_kind tsi_text_peek(const struct tsi_text *t)
 	return token.kind;
 }
 
-bool tsi_text_is(const struct tsi_token *token, const char *name)
+bool tsi_recipe_text_is(const struct tsi_token *token, const char *name)
 {
 	return token->kind == TSI_TOKEN_NAME && strlen(name) == token->len &&
 	       !strncasecmp(token->text, name, token->len);
 }
 
-bool tsi_text_is_sign(const struct tsi_token *token, char sign)
+bool tsi_recipe_text_is_sign(const struct tsi_token *token, char sign)
 {
 	return token->kind == TSI_TOKEN_STRANGE && *token->from == sign;
 }
 
-int tsi_text_fail(const struct tsi_text *t, const struct tsi_token *where,
-		  const char *fmt, ...)
+int tsi_recipe_text_fail(const struct tsi_recipe_text *t,
+			 const struct tsi_token *where, const char *fmt, ...)
 {
 	const char *from = where->from, *to = where->to;
 	const char *begin = from - t->text > AROUND ? from - AROUND : t->text;

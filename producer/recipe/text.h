@@ -33,31 +33,32 @@ struct tsi_token {
 	const char *to;
 };
 
-struct tsi_text {
+struct tsi_recipe_text {
 	const char *text;
 	const char *at;
 	struct tsi_token token; /* the one at hand */
 };
 
 /* Begin with the first token. */
-void tsi_text_begin(struct tsi_text *t, const char *text);
+void tsi_recipe_text_begin(struct tsi_recipe_text *t, const char *text);
 
-void tsi_text_next(struct tsi_text *t);
+void tsi_recipe_text_next(struct tsi_recipe_text *t);
 
 /* The kind of the token behind the one at hand. */
-enum tsi_token_kind tsi_text_peek(const struct tsi_text *t);
+enum tsi_token_kind tsi_recipe_text_peek(const struct tsi_recipe_text *t);
 
 /* Is the token at hand this name, in letters of any case? */
-bool tsi_text_is(const struct tsi_token *token, const char *name);
+bool tsi_recipe_text_is(const struct tsi_token *token, const char *name);
 
 /* Is it this sign, which begins no other token? */
-bool tsi_text_is_sign(const struct tsi_token *token, char sign);
+bool tsi_recipe_text_is_sign(const struct tsi_token *token, char sign);
 
 /*
  * Set the message: the sentence and the part of the text that it is about,
  * marked.  Returns TSOCK_EARG.
  */
-int tsi_text_fail(const struct tsi_text *t, const struct tsi_token *where,
-		  const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+int tsi_recipe_text_fail(const struct tsi_recipe_text *t,
+			 const struct tsi_token *where, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
 
 #endif

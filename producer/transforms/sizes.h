@@ -5,10 +5,11 @@
 #ifndef TSI_TRANSFORMS_SIZES_H
 #define TSI_TRANSFORMS_SIZES_H
 
+#include "pixel/image.h"
 #include "transforms/op.h"
 
 /* Largest edge that an argument may ask for. */
-#define TSI_SIZE_MAX 4096
+#define TSI_SIZE_MAX ((int)TSI_IMAGE_SIZE_MAX)
 
 /* size: one number for both edges, or (height, width). */
 #define TSI_ARG_SIZE \

@@ -55,30 +55,6 @@ double tsi_words_normal(struct tsi_words *w)
 	return sqrt(-2.0 * log(u)) * cos(angle);
 }
 
-double tsi_words_gamma(struct tsi_words *w, double a)
-{
-	/* For a below 1 by that of a + 1. */
-	double b = a < 1 ? a + 1 : a, d = b - 1.0 / 3, c = 1 / sqrt(9 * d);
-	double x, u, v;
-
-	do {
-		x = tsi_words_normal(w);
-		v = 1 + c * x;
-		v = v * v * v;
-		u = 1.0 - tsi_words_double(w);
-	} while (!(v > 0 && log(u) < 0.5 * x * x + d - d * v + d * log(v)));
-	if (a < 1)
-		v *= pow(1.0 - tsi_words_double(w), 1 / a);
-	return d * v;
-}
-
-double tsi_words_beta(struct tsi_words *w, double a, double b)
-{
-	double x = tsi_words_gamma(w, a), y = tsi_words_gamma(w, b);
-
-	return x + y > 0 ? x / (x + y) : 0.5;
-}
-
 void tsi_words_permute(struct tsi_words *w, unsigned n, unsigned *order)
 {
 	for (unsigned i = 0; i < n; i++)

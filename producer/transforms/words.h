@@ -59,13 +59,6 @@ bool tsi_words_chance(struct tsi_words *w, double p);
 /* A standard normal number: Box-Muller's of two words' doubles each. */
 double tsi_words_normal(struct tsi_words *w);
 
-/*
- * A number of the Beta(a, b) distribution, a and b above 0, by two of the Gamma
- * distribution (Marsaglia and Tsang's method).
- */
-double tsi_words_beta(struct tsi_words *w, double a, double b);
-double tsi_words_gamma(struct tsi_words *w, double a);
-
 /* A random order of 0 to n - 1, all equally likely. */
 void tsi_words_permute(struct tsi_words *w, unsigned n, unsigned *order);
 
