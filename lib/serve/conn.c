@@ -181,6 +181,11 @@ uint32_t tsi_conn_world(const struct tsi_conn *c)
 	return c->world;
 }
 
+uint64_t tsi_conn_taken(const struct tsi_conn *c)
+{
+	return tsi_tail_page_position(tsi_memfd_base(&c->tail));
+}
+
 uint64_t tsi_conn_held(const struct tsi_conn *c, uint64_t tail,
 		       uint32_t *batches)
 {

@@ -121,6 +121,9 @@ bool tsi_conn_stopped(const struct tsi_conn *c);
 /* How many ranks its job has. */
 uint32_t tsi_conn_world(const struct tsi_conn *c);
 
+/* Where the samples end that it has taken. */
+uint64_t tsi_conn_taken(const struct tsi_conn *c);
+
 /* Its tail is there: how many samples does it hold, in how many batches? */
 uint64_t tsi_conn_held(const struct tsi_conn *c, uint64_t tail,
 		       uint32_t *batches);

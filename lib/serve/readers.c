@@ -417,13 +417,28 @@ static void let_leave(struct tsi_readers *r, unsigned id)
 	tsi_readers_leave(r, nonce);
 }
 
+/* What it has taken is nowhere any more: a batch may have come to its process's
+ * end without being given back, as on a GPU. */
+static void let_die(struct tsi_readers *r, unsigned id)
+{
+	uint64_t tail = tsi_conn_tail(&r->conn[id]);
+	uint64_t taken = tsi_conn_taken(&r->conn[id]);
+
+	if (taken > tail)
+		tail = taken;
+	if (!tsi_membership_is_detached(r->membership, id))
+		(void)tsi_membership_tail(r->membership, id, tail,
+					  tsi_now_ms());
+	drop_reader(r, id, tsi_conn_why_gone(&r->conn[id]));
+}
+
 void tsi_readers_reap(struct tsi_readers *r)
 {
 	for (unsigned i = 0; tsi_membership_next_row(r->membership, &i); i++) {
 		if (tsi_conn_left(&r->conn[i]))
 			let_leave(r, i);
 		else if (tsi_conn_gone(&r->conn[i]))
-			drop_reader(r, i, tsi_conn_why_gone(&r->conn[i]));
+			let_die(r, i);
 	}
 }
 

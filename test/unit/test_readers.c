@@ -95,6 +95,25 @@ static void ranks_that_go_on_go_on_at_one_sample(void **state)
 	assert_int_equal(m.count, 2);
 }
 
+/* A GPU's batch comes back when its copy has ended; its process may not. */
+static void what_a_dead_reader_had_taken_counts_as_read(void **state)
+{
+	struct tsi_offer o = offer_of(1);
+	struct tsi_tail_page *page;
+
+	(void)state;
+	assert_int_equal(joins(&o), 0);
+	fill_all();
+	page = page_of(reply.row);
+	atomic_store(&page->position, 20);
+	munmap(page, sizeof(*page));
+	assert_int_equal(m.greatest, 0);
+	/* The other end of its connection is closed. */
+	tsi_readers_reap(&readers);
+	assert_int_equal(m.count, 0);
+	assert_int_equal(m.greatest, 20);
+}
+
 /* It has read the epoch that the first rank begins with. */
 static void a_rank_that_is_ahead_begins_later(void **state)
 {
@@ -237,6 +256,7 @@ int main(void)
 		TEST(nobody_joins_before_it_is_known_where_others_return),
 		TEST(a_rank_whose_job_was_forgotten_asks_again),
 		TEST(ranks_that_go_on_go_on_at_one_sample),
+		TEST(what_a_dead_reader_had_taken_counts_as_read),
 		TEST(a_rank_that_is_ahead_begins_later),
 		TEST(a_start_that_is_gone_is_missed_by_ranks_that_stay),
 		TEST(who_cannot_return_to_its_job_makes_none),
