@@ -2,7 +2,7 @@
 /*
  * jobs.c - jobs of several ranks, which begin together: a table, and no more.
  */
-#include "serve/jobs.h"
+#include "serve/jobs_parts.h"
 
 #include <string.h>
 
@@ -11,7 +11,7 @@
 
 #define STALE_MS 10000 /* a rank that has not asked for so long is gone */
 #define TWIN_MS 2000   /* another process may have its rank before that */
-#define JOIN_MS 10000  /* for all ranks to join when all have asked */
+#define GRACE_MS 60000 /* for all ranks to ask after a restart */
 
 void tsi_jobs_init(struct tsi_jobs *t, uint64_t epoch_len)
 {
@@ -30,16 +30,14 @@ static struct tsi_job *find_job(const struct tsi_jobs *t, const uint8_t *id)
 	return NULL;
 }
 
-/* A rank asks that has joined already: for an epoch after that one. */
-static bool begins_anew(const struct tsi_job *k, const struct tsi_msg_join *j)
+void tsi_jobs_restart(struct tsi_jobs *t, int64_t now_ms)
 {
-	return k->complete && k->rank[j->rank].joined;
+	t->until_ms = now_ms + GRACE_MS;
 }
 
-static void forget(struct tsi_jobs *t, struct tsi_job *k)
+void tsi_jobs_forget(struct tsi_jobs *t, struct tsi_job *k)
 {
-	if (!k->let_go)
-		t->waiting--;
+	t->waiting -= is_waiting(k);
 	k->used = false;
 }
 
@@ -51,11 +49,11 @@ static struct tsi_job *make_place(struct tsi_jobs *t)
 	for (unsigned i = 0; i < TSI_JOBS; i++) {
 		if (!t->job[i].used)
 			return &t->job[i];
-		if (t->job[i].let_go)
+		if (!is_waiting(&t->job[i]))
 			begun = &t->job[i];
 	}
 	if (begun)
-		forget(t, begun);
+		tsi_jobs_forget(t, begun);
 	return begun;
 }
 
@@ -73,14 +71,6 @@ static struct tsi_job *add_job(struct tsi_jobs *t, const struct tsi_msg_join *j)
 	for (unsigned r = 0; r < TSOCK_MAX_RANKS; r++)
 		k->rank[r].reader = -1;
 	return k;
-}
-
-static bool has_reader(const struct tsi_job *k)
-{
-	for (unsigned i = 0; i < k->world; i++)
-		if (k->rank[i].reader >= 0)
-			return true;
-	return false;
 }
 
 static int check_rank(const struct tsi_msg_join *j)
@@ -113,13 +103,25 @@ static int check_twin(const struct tsi_job *k, const struct tsi_msg_join *j,
 		       r->pid, j->pid, j->rank);
 }
 
+static const struct tsi_job_returner *
+find_returner(const struct tsi_jobs *t, const struct tsi_job *k, uint32_t rank)
+{
+	for (unsigned i = 0; i < TSI_JOB_READERS; i++)
+		if (t->returner[i].used && t->returner[i].rank == rank &&
+		    !memcmp(t->returner[i].id, k->id, TSOCK_JOB))
+			return &t->returner[i];
+	return NULL;
+}
+
 /* Have all ranks asked, or joined, but for this one? */
-static bool all_but(const struct tsi_job *k, uint32_t rank, int64_t now_ms)
+static bool all_but(const struct tsi_jobs *t, const struct tsi_job *k,
+		    uint32_t rank, int64_t now_ms)
 {
 	for (unsigned i = 0; i < k->world; i++)
 		if (i != rank && !k->rank[i].joined &&
 		    (!k->rank[i].asked_ms ||
-		     now_ms - k->rank[i].asked_ms > STALE_MS))
+		     now_ms - k->rank[i].asked_ms > STALE_MS) &&
+		    !find_returner(t, k, i))
 			return false;
 	return true;
 }
@@ -157,17 +159,21 @@ static bool is_another_run(const struct tsi_job *k,
 
 	if (!k->let_go || has_reader(k))
 		return false;
-	return r->joined ? j->after <= k->start : r->pid != j->pid;
+	return r->joined ? j->after <= k->start : r->pid && r->pid != j->pid;
 }
 
 /* Does another rank that asks have to begin an epoch that this one has had? */
 static bool others_are_behind(const struct tsi_job *k,
 			      const struct tsi_msg_join *j)
 {
-	for (unsigned i = 0; i < k->world && !k->started; i++)
-		if (i != j->rank && k->rank[i].asked_ms && !k->rank[i].joined &&
-		    k->rank[i].after < j->after)
+	for (unsigned i = 0; i < k->world && !k->started; i++) {
+		const struct tsi_job_rank *r = &k->rank[i];
+
+		if (i == j->rank || !r->asked_ms || r->joined || r->resumes)
+			continue;
+		if (!j->epoch_end && r->after < j->after)
 			return true;
+	}
 	return false;
 }
 
@@ -185,18 +191,99 @@ static uint64_t begun_by_others(const struct tsi_jobs *t,
 		uint64_t start =
 			r->rewound ? r->after : r->after - t->epoch_len;
 
-		if (r->asked_ms && r->after > j->after && start >= j->after &&
-		    start < least)
+		if (r->known && !r->resumes && r->after > j->after &&
+		    start >= j->after && start < least)
 			least = start;
 	}
 	return least;
+}
+
+/* A rank goes elsewhere: the others have to, too. */
+static void begin_anew(struct tsi_jobs *t, struct tsi_job *k)
+{
+	t->waiting += !is_waiting(k);
+	k->settled = k->let_go = k->started = k->complete = k->ready = false;
+	k->since_ms = 0;
+	for (unsigned i = 0; i < k->world; i++) {
+		k->rank[i].joined = k->rank[i].had = false;
+		k->rank[i].asked_ms = 0;
+	}
+}
+
+/* until_ms: before that other ranks may know the producer before. */
+static void note_question(struct tsi_job *k, const struct tsi_msg_join *j,
+			  int64_t now_ms, int64_t until_ms)
+{
+	struct tsi_job_rank *r = &k->rank[j->rank];
+
+	r->asked_ms = k->asked_ms = now_ms;
+	if (!k->since_ms)
+		k->since_ms = now_ms;
+	if (memcmp(r->nonce, j->nonce, TSI_NONCE))
+		r->born = tsi_peer_born(j->pid);
+	r->pid = j->pid;
+	memcpy(r->nonce, j->nonce, TSI_NONCE);
+	r->after = j->after;
+	r->resumes = j->epoch_end;
+	r->known = r->asks = true;
+	r->rewound = j->own & TSI_REWOUND;
+	k->leaves = j->between == TSOCK_BETWEEN_LEAVE;
+	k->restarts |= j->returns != TSI_RETURNS_NOT || j->epoch_end ||
+		       now_ms < until_ms;
+}
+
+static void settle(struct tsi_jobs *t, struct tsi_job *k)
+{
+	if (k->settled || count_joined(k) < k->world)
+		return;
+	t->waiting -= is_waiting(k);
+	k->settled = true;
+	k->let_go = false;
+	if (!has_reader(k))
+		tsi_jobs_forget(t, k);
+}
+
+/* A rank asks while others have still to begin its job's epoch. */
+static bool has_to_wait(struct tsi_jobs *t, struct tsi_job *k,
+			const struct tsi_msg_join *j, int64_t now_ms)
+{
+	struct tsi_job_rank *r = &k->rank[j->rank];
+
+	/* Elsewhere than where it has begun: later, with the others. */
+	if (j->epoch_end && (!r->joined || j->position != k->start))
+		return r->joined;
+	if (j->epoch_end || j->after <= k->start) {
+		/* It has looked at it, and begins it again. */
+		if (r->joined)
+			r->reader = -1;
+		r->joined = r->had = false;
+		return false;
+	}
+	if (!r->waits_ms)
+		r->waits_ms = now_ms;
+	if (!r->joined) {
+		/* It has had it, with the producer before. */
+		r->joined = r->had = true;
+		settle(t, k);
+	}
+	return true;
+}
+
+static int check_missed(const struct tsi_job *k, const struct tsi_msg_join *j)
+{
+	if (!k->missed || !k->rank[j->rank].absent)
+		return 0;
+	return tsi_err(TSOCK_EREFUSED,
+		       "rank %u of %u came too late: other ranks of its job "
+		       "have waited for it, and gone on without it; start all "
+		       "of them again",
+		       j->rank, j->world);
 }
 
 int tsi_jobs_ask(struct tsi_jobs *t, const struct tsi_msg_join *j,
 		 int64_t now_ms)
 {
 	struct tsi_job *k = find_job(t, j->job);
-	struct tsi_job_rank *r;
 	int err = check_rank(j);
 
 	if (!err)
@@ -204,12 +291,9 @@ int tsi_jobs_ask(struct tsi_jobs *t, const struct tsi_msg_join *j,
 	if (err)
 		return err;
 	if (k && k->world == j->world && is_another_run(k, j)) {
-		forget(t, k);
+		tsi_jobs_forget(t, k);
 		k = NULL;
 	}
-	/* The ranks that have not joined yet do so without this one's help. */
-	if (k && begins_anew(k, j))
-		return TSOCK_EAGAIN;
 	if (!k)
 		k = add_job(t, j);
 	if (!k)
@@ -217,34 +301,22 @@ int tsi_jobs_ask(struct tsi_jobs *t, const struct tsi_msg_join *j,
 			       "ranks of %d jobs wait to join already",
 			       TSI_JOBS);
 	err = check_twin(k, j, now_ms);
+	if (!err)
+		err = check_missed(k, j);
 	if (err)
 		return err;
-	r = &k->rank[j->rank];
-	r->asked_ms = k->asked_ms = now_ms;
-	if (memcmp(r->nonce, j->nonce, TSI_NONCE))
-		r->born = tsi_peer_born(j->pid);
-	r->pid = j->pid;
-	memcpy(r->nonce, j->nonce, TSI_NONCE);
-	r->after = j->after;
-	r->rewound = j->own & TSI_REWOUND;
-	if (!k->complete && all_but(k, j->rank, now_ms)) {
+	if (j->epoch_end && k->settled)
+		begin_anew(t, k);
+	note_question(k, j, now_ms, t->until_ms);
+	if (is_open(k) && has_to_wait(t, k, j, now_ms))
+		return TSOCK_EAGAIN;
+	if (!k->complete && all_but(t, k, j->rank, now_ms)) {
 		k->complete = true;
 		k->expires_ms = now_ms + JOIN_MS;
 	}
-	return k->complete && !others_are_behind(k, j) ? 0 : TSOCK_EAGAIN;
-}
-
-bool tsi_jobs_asks(const struct tsi_jobs *t, const uint8_t *nonce)
-{
-	for (unsigned i = 0; i < TSI_JOBS; i++) {
-		const struct tsi_job *k = &t->job[i];
-
-		for (unsigned r = 0; k->used && r < k->world; r++)
-			if (k->rank[r].asked_ms && !k->rank[r].joined &&
-			    !memcmp(k->rank[r].nonce, nonce, TSI_NONCE))
-				return true;
-	}
-	return false;
+	k->ready = k->started || k->complete || !k->restarts ||
+		   now_ms - k->since_ms > GRACE_MS;
+	return k->ready && !others_are_behind(k, j) ? 0 : TSOCK_EAGAIN;
 }
 
 void tsi_jobs_withdraw(struct tsi_jobs *t, const uint8_t *nonce)
@@ -259,18 +331,25 @@ int tsi_jobs_begin(const struct tsi_jobs *t, const struct tsi_msg_join *j,
 		   bool *started, uint64_t *start)
 {
 	const struct tsi_job *k = find_job(t, j->job);
+	const struct tsi_job_rank *r = &k->rank[j->rank];
+	uint64_t others;
 
-	if (!k || !k->complete)
+	if (!k || !(k->ready || k->started))
 		return tsi_err(TSOCK_EAGAIN,
 			       "the job's ranks came too late: all ask again");
-	if (!k->started && others_are_behind(k, j))
+	if (others_are_behind(k, j))
 		return tsi_err(TSOCK_EAGAIN, "other ranks are behind this one");
-	*started = k->started;
+	others = begun_by_others(t, k, j);
+	*started = true;
 	*start = k->start;
-	if (k->started)
+	if (others != TSI_NEVER && (!k->started || others < k->start)) {
+		*start = others;
 		return 0;
-	*start = begun_by_others(t, k, j);
-	*started = *start != TSI_NEVER;
+	}
+	/* It has begun that, and wants it again or the next one. */
+	if (!is_open(k) && r->joined && !(r->unbegun && j->after <= k->start))
+		*started = false;
+	*started = *started && k->started;
 	return 0;
 }
 
@@ -280,9 +359,35 @@ static void note_those_ahead(struct tsi_job *k)
 	for (unsigned i = 0; i < k->world; i++) {
 		struct tsi_job_rank *r = &k->rank[i];
 
-		if (r->joined || !r->asked_ms || r->after <= k->start)
+		if (r->joined || !r->asked_ms || r->resumes ||
+		    r->after <= k->start)
 			continue;
 		r->joined = r->had = true;
+	}
+}
+
+/* Another epoch: who reads on has begun it, or will.  A rank whose JOIN came
+ * before the LEAVE of the reader that it was doesn't read on. */
+static void begin_round(struct tsi_jobs *t, struct tsi_job *k, uint64_t start)
+{
+	t->waiting += !is_waiting(k);
+	k->settled = k->let_go = k->returned = false;
+	/* When all have asked they have ten seconds to begin that one. */
+	if (k->started)
+		k->complete = false;
+	k->started = true;
+	k->start = start;
+	k->left_ms = 0;
+	for (unsigned i = 0; i < k->world; i++) {
+		struct tsi_job_rank *r = &k->rank[i];
+		const struct tsi_job_returner *was = find_returner(t, k, i);
+
+		k->missed |= r->absent;
+		r->joined = r->absent ||
+			    (r->reader >= 0 && !r->asks && !k->leaves) ||
+			    (was && !was->leaves);
+		r->had = r->unbegun = false;
+		r->waits_ms = 0;
 	}
 }
 
@@ -290,42 +395,22 @@ void tsi_jobs_joined(struct tsi_jobs *t, const struct tsi_msg_join *j,
 		     unsigned reader, uint64_t start)
 {
 	struct tsi_job *k = find_job(t, j->job);
+	struct tsi_job_rank *r;
 
 	if (!k)
 		return;
-	if (!k->started)
-		k->start = start;
-	k->started = true;
-	k->rank[j->rank].joined = true;
-	k->rank[j->rank].had = false;
-	k->rank[j->rank].reader = (int)reader;
-	k->rank[j->rank].block = (uint64_t)j->world * j->batch_size;
+	r = &k->rank[j->rank];
+	if (!k->started || start > k->start)
+		begin_round(t, k, start);
+	r->joined = start == k->start;
+	r->had = r->unbegun = r->absent = r->asks = false;
+	r->waits_ms = 0;
+	r->reader = (int)reader;
+	if (r->pid != j->pid)
+		r->born = tsi_peer_born(j->pid);
+	r->pid = j->pid;
+	r->block = (uint64_t)j->world * j->batch_size;
 	note_those_ahead(k);
-}
-
-/* The job that a reader began with, and its rank; NULL: all have joined. */
-static struct tsi_job *find_reader(struct tsi_jobs *t, unsigned reader,
-				   struct tsi_job_rank **rank)
-{
-	for (unsigned i = 0; i < TSI_JOBS; i++) {
-		struct tsi_job *k = &t->job[i];
-
-		for (unsigned r = 0; k->used && r < k->world; r++)
-			if (k->rank[r].reader == (int)reader) {
-				*rank = &k->rank[r];
-				return k;
-			}
-	}
-	return NULL;
-}
-
-static unsigned count_joined(const struct tsi_job *k)
-{
-	unsigned n = 0;
-
-	for (unsigned i = 0; i < k->world; i++)
-		n += k->rank[i].joined;
-	return n;
 }
 
 void tsi_jobs_settle(struct tsi_jobs *t, unsigned reader)
@@ -333,8 +418,8 @@ void tsi_jobs_settle(struct tsi_jobs *t, unsigned reader)
 	struct tsi_job_rank *r;
 	struct tsi_job *k = find_reader(t, reader, &r);
 
-	if (k && count_joined(k) == k->world)
-		forget(t, k);
+	if (k)
+		settle(t, k);
 }
 
 void tsi_jobs_undo(struct tsi_jobs *t, unsigned reader)
@@ -361,11 +446,12 @@ void tsi_jobs_return(struct tsi_jobs *t, const struct tsi_msg_join *j,
 	if (!k)
 		return;
 	k->asked_ms = now_ms;
-	if (!k->complete && all_but(k, j->rank, now_ms)) {
+	if (!k->complete && all_but(t, k, j->rank, now_ms)) {
 		k->complete = true;
 		k->expires_ms = now_ms + JOIN_MS;
 	}
-	tsi_jobs_joined(t, j, reader, start);
+	k->leaves = j->between == TSOCK_BETWEEN_LEAVE;
+	tsi_jobs_joined(t, j, reader, k->started ? k->start : start);
 	k->returned = true;
 }
 
@@ -374,29 +460,13 @@ void tsi_jobs_returned(struct tsi_jobs *t, const struct tsi_msg_join *j,
 {
 	struct tsi_job_returner *r = &t->returner[reader];
 
-	*r = (struct tsi_job_returner){ .used = true,
-					.epoch_end = j->epoch_end };
+	*r = (struct tsi_job_returner){
+		.used = true,
+		.leaves = j->between == TSOCK_BETWEEN_LEAVE,
+		.rank = j->rank,
+		.epoch_end = j->epoch_end,
+	};
 	memcpy(r->id, j->job, TSOCK_JOB);
-}
-
-bool tsi_jobs_wait(struct tsi_jobs *t, unsigned reader)
-{
-	struct tsi_job_rank *r;
-	const struct tsi_job *k;
-
-	/* Asked for each reader whenever tails are read. */
-	if (!t->waiting)
-		return false;
-	k = find_reader(t, reader, &r);
-	return k && !k->let_go;
-}
-
-static bool was_had(const struct tsi_job *k)
-{
-	for (unsigned i = 0; i < k->world; i++)
-		if (k->rank[i].had)
-			return true;
-	return false;
 }
 
 bool tsi_jobs_had(const struct tsi_jobs *t, const struct tsi_msg_join *j)
@@ -404,20 +474,6 @@ bool tsi_jobs_had(const struct tsi_jobs *t, const struct tsi_msg_join *j)
 	const struct tsi_job *k = find_job(t, j->job);
 
 	return k && (was_had(k) || begun_by_others(t, k, j) != TSI_NEVER);
-}
-
-uint64_t tsi_jobs_kept(const struct tsi_jobs *t)
-{
-	uint64_t least = TSI_NEVER;
-
-	for (unsigned i = 0; t->waiting && i < TSI_JOBS; i++) {
-		const struct tsi_job *k = &t->job[i];
-
-		if (k->used && !k->let_go && k->started && was_had(k) &&
-		    k->start < least)
-			least = k->start;
-	}
-	return least;
 }
 
 void tsi_jobs_left(struct tsi_jobs *t, unsigned reader, uint64_t tail)
@@ -429,63 +485,9 @@ void tsi_jobs_left(struct tsi_jobs *t, unsigned reader, uint64_t tail)
 	if (!k)
 		return;
 	r->reader = -1;
-	r->had = tail > k->start && tail + r->block > k->start + t->epoch_len;
-	if (k->let_go && !has_reader(k) && !was_had(k))
-		forget(t, k);
-}
-
-void tsi_jobs_expire(struct tsi_jobs *t, int64_t now_ms)
-{
-	for (unsigned i = 0; i < TSI_JOBS; i++) {
-		struct tsi_job *k = &t->job[i];
-
-		if (!k->used || k->let_go ||
-		    (k->complete ? now_ms <= k->expires_ms
-				 : now_ms - k->asked_ms <= JOIN_MS))
-			continue;
-		if (!k->complete || (!has_reader(k) && !was_had(k))) {
-			forget(t, k);
-			continue;
-		}
-		k->let_go = true;
-		t->waiting--;
-	}
-}
-
-static struct tsi_job *find_nonce(struct tsi_jobs *t, const uint8_t *nonce)
-{
-	for (unsigned i = 0; i < TSI_JOBS; i++) {
-		struct tsi_job *k = &t->job[i];
-
-		for (unsigned r = 0; k->used && r < k->world; r++)
-			if (k->rank[r].asked_ms &&
-			    !memcmp(k->rank[r].nonce, nonce, TSI_NONCE))
-				return k;
-	}
-	return NULL;
-}
-
-bool tsi_jobs_missing(struct tsi_jobs *t, int reader, const uint8_t *nonce,
-		      struct tsi_job_missing *out)
-{
-	struct tsi_job_rank *me;
-	const struct tsi_job *k =
-		reader >= 0 ? find_reader(t, (unsigned)reader, &me)
-			    : find_nonce(t, nonce);
-
-	for (unsigned i = 0; k && i < k->world; i++) {
-		const struct tsi_job_rank *r = &k->rank[i];
-
-		if (r->joined || (!k->started && r->asked_ms))
-			continue;
-		*out = (struct tsi_job_missing){
-			.rank = i,
-			.world = k->world,
-			.begun = k->started,
-			.epoch = t->epoch_len ? k->start / t->epoch_len : 0,
-			.pid = r->asked_ms ? r->pid : 0,
-		};
-		return true;
-	}
-	return false;
+	r->unbegun = r->joined && tail <= k->start;
+	r->had = r->joined && tail > k->start &&
+		 tail + r->block > k->start + t->epoch_len;
+	if (!has_reader(k) && (k->settled || (k->let_go && !was_had(k))))
+		tsi_jobs_forget(t, k);
 }

@@ -2,18 +2,19 @@
 /*
  * jobs.h - jobs of several ranks, which begin together: a table, and no more.
  *
- * A rank's JOIN is answered WAIT until all ranks of its job have asked.  Then
- * each gets its offer.  The first one that becomes a reader fixes the start;
- * the others begin there as well, and until the last of them is a reader, or
- * for ten seconds, the tails of those that are count as if they stood there
- * still, so that the start is held.  A rank that comes after that begins there
- * if the ring happens to hold it, else it is refused: it would wait for ranks
- * that have begun.
+ * The first rank that asks begins the epoch: it becomes a reader at once, which
+ * fixes the start, and the others begin there as well when they come.  Until the
+ * last of them is a reader the start is kept, and the tails of those that are
+ * count as if they stood there still.  A rank that wants another epoch meanwhile
+ * waits.  One that doesn't come is waited for as long as another one reads; for
+ * a minute, or ten seconds once a rank asks for the next epoch, if all have left
+ * that had begun; and for ten seconds once it has asked.  If it comes then, it
+ * begins there if the ring happens to hold it, else it is refused: it would wait
+ * for ranks that have begun.
  *
- * Whatever epoch one rank gets, all get.  Ranks that leave between epochs may
- * have an epoch that others have still to begin: its start is kept for these
- * as before.  After a restart nobody but the ranks knows of that, so each says
- * which epoch it has begun last, and those that are behind go first: they begin
+ * Whatever epoch one rank gets, all get.  After a restart nobody but the ranks
+ * knows which those are, so each says which epoch it has begun last, and none
+ * begins before all have asked.  Those that are behind go first: they begin
  * where the others had begun, or are refused, and the others wait meanwhile.
  */
 #ifndef TSI_SERVE_JOBS_H
@@ -31,10 +32,16 @@
 struct tsi_job_rank {
 	bool joined;      /* it has begun the job's epoch */
 	bool had;         /* it has left it at its end */
+	bool unbegun;     /* it has left it with nothing read */
+	bool asks;        /* since it became that reader: it reads no more */
+	bool absent;      /* it was waited for in vain */
+	bool known;       /* after is */
+	bool resumes;     /* it has said where it goes on */
 	bool rewound;     /* it has begun the epoch from after on */
 	int reader;       /* its number while it is one; else -1 */
 	uint64_t after;   /* as it last asked: no start lies before it */
 	uint64_t block;   /* of samples that the ranks read at a time */
+	int64_t waits_ms; /* since when it asks for the next epoch; or 0 */
 	int64_t asked_ms; /* when it last asked; 0: it hasn't */
 	uint32_t pid;
 	uint64_t born; /* that process; 0: it can't be told */
@@ -43,14 +50,21 @@ struct tsi_job_rank {
 
 struct tsi_job {
 	bool used;
+	bool leaves;   /* its ranks do, between two epochs */
+	bool restarts; /* its ranks know the stream from an earlier producer */
+	bool ready;    /* a rank may begin */
 	bool complete; /* all have asked */
 	bool started;  /* one has joined, at start */
+	bool settled;  /* all have */
 	bool returned; /* one had, with the producer before */
 	bool let_go;   /* ranks that haven't joined are waited for no longer */
+	bool missed;   /* and others have begun another epoch since */
 	uint8_t id[TSOCK_JOB];
 	uint32_t world;
 	uint64_t start;
+	int64_t since_ms;   /* when the first rank asked */
 	int64_t asked_ms;   /* when a rank last asked */
+	int64_t left_ms;    /* since when no rank that has begun reads; or 0 */
 	int64_t expires_ms; /* if it is complete */
 	struct tsi_job_rank rank[TSOCK_MAX_RANKS];
 };
@@ -58,13 +72,17 @@ struct tsi_job {
 /* A rank that was in an epoch when the producer before died. */
 struct tsi_job_returner {
 	bool used;
+	bool leaves;
+	uint32_t rank;
 	uint8_t id[TSOCK_JOB];
 	uint64_t epoch_end;
 };
 
 struct tsi_jobs {
 	uint64_t epoch_len;
-	/* In use, and not let go: mostly 0, and then nobody looks further. */
+	int64_t until_ms; /* ranks may come that know the producer before */
+	/* Jobs of which ranks are waited for: mostly none, and then nobody looks
+	 * further. */
 	unsigned waiting;
 	struct tsi_job job[TSI_JOBS];
 	struct tsi_job_returner returner[TSI_JOB_READERS]; /* by reader */
@@ -72,9 +90,13 @@ struct tsi_jobs {
 
 void tsi_jobs_init(struct tsi_jobs *t, uint64_t epoch_len);
 
+/* The producer before has died: for a minute no rank begins before all have
+ * asked, of which some may know how far they have come. */
+void tsi_jobs_restart(struct tsi_jobs *t, int64_t now_ms);
+
 /*
- * A rank asks to join: 0 when all ranks have asked, and none is behind it;
- * TSOCK_EAGAIN before.  Fails
+ * A rank asks to join: 0 if it may begin, TSOCK_EAGAIN as long as it has to
+ * wait for others.  Fails
  * with EREFUSED: ranks that don't fit together, or too many jobs.
  */
 int tsi_jobs_ask(struct tsi_jobs *t, const struct tsi_msg_join *j,
@@ -117,13 +139,12 @@ void tsi_jobs_return(struct tsi_jobs *t, const struct tsi_msg_join *j,
 void tsi_jobs_returned(struct tsi_jobs *t, const struct tsi_msg_join *j,
 		       unsigned reader);
 
-/* For whom does a rank wait: for a reader, or (-1) for a rank that asks to join
- * and is known by a nonce? */
+/* For whom does a rank wait: a reader, or one that asks by a nonce? */
 struct tsi_job_missing {
 	uint32_t rank, world;
-	uint64_t epoch; /* that the missing rank has not begun, ... */
-	bool begun;     /* ... and another one has */
-	uint32_t pid;   /* if it asks; else 0 */
+	uint64_t epoch; /* that the missing rank has not begun; ... */
+	bool begun;     /* ... if another one has */
+	uint32_t pid;   /* if it asks, or reads; else 0 */
 };
 bool tsi_jobs_missing(struct tsi_jobs *t, int reader, const uint8_t *nonce,
 		      struct tsi_job_missing *out);

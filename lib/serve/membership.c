@@ -178,8 +178,7 @@ int tsi_membership_join(struct tsi_membership *m, const struct tsi_join *j,
 	m->furthest = max64(m->furthest, c.start);
 	/* A stream that is held for its readers, or that somebody goes on
 	 * with, had begun before. */
-	if (m->count >= m->c.min_members || j->returns ||
-	    tsi_membership_held_from(m) != TSI_NEVER)
+	if (m->count >= m->c.min_members || m->hold != TSI_NEVER || j->returns)
 		m->started = true;
 	c.epoch_end = c.start + m->c.epoch_len;
 	if (j->exact && j->end)

@@ -75,6 +75,8 @@ int tsi_readers_forecast(struct tsi_readers *r, const struct tsi_msg_join *join,
 	err = tsi_membership_forecast(r->membership, &rules, start);
 	if (err || !begins_with_others(join))
 		return err;
+	if (tsi_readers_returning(r))
+		tsi_jobs_restart(&r->jobs, tsi_now_ms());
 	return tsi_jobs_ask(&r->jobs, join, tsi_now_ms());
 }
 
@@ -169,6 +171,18 @@ static int join_membership(struct tsi_readers *r, const struct tsi_offer *o,
 	return err;
 }
 
+/* What is kept for ranks that have still to begin. */
+static void mind_kept(struct tsi_readers *r)
+{
+	uint64_t from = tsi_jobs_kept(&r->jobs);
+
+	if (tsi_membership_kept(r->membership) == from)
+		return;
+	tsi_membership_keep(r->membership, from);
+	tsi_gate_state_held(r->gate);
+	tsi_gate_changed(r->gate);
+}
+
 int tsi_readers_join(struct tsi_readers *r, const struct tsi_offer *o,
 		     const struct tsi_peer *peer, struct tsi_reply *a)
 {
@@ -185,6 +199,9 @@ int tsi_readers_join(struct tsi_readers *r, const struct tsi_offer *o,
 		return err;
 	}
 	tsi_gate_views_began(r->gate, joined.opened);
+	/* At once: a GPU's ring may run ahead of its reader, and the base ring
+	 * past this start before the reader has its reply. */
+	mind_kept(r);
 	/* Where the stream goes back, no reader may see a head of before. */
 	tsi_gate_changed(r->gate);
 	a->reader = tsi_conn_attach(&c, tsi_gate_ring(r->gate, o->view),
@@ -197,18 +214,6 @@ int tsi_readers_join(struct tsi_readers *r, const struct tsi_offer *o,
 	a->start = joined.start;
 	a->epoch_end = joined.epoch_end;
 	return 0;
-}
-
-/* What is kept for ranks that have still to begin. */
-static void mind_kept(struct tsi_readers *r)
-{
-	uint64_t from = tsi_jobs_kept(&r->jobs);
-
-	if (tsi_membership_kept(r->membership) == from)
-		return;
-	tsi_membership_keep(r->membership, from);
-	tsi_gate_state_held(r->gate);
-	tsi_gate_changed(r->gate);
 }
 
 /* A reader is no more: its row, its connection and its membership end. */

@@ -84,6 +84,8 @@ uint64_t tsi_readers_keep_record(struct tsi_readers *r, const char *folder,
 	unsigned n = 0;
 
 	tsi_record_open(&r->record, folder, name, stream, lineage);
+	if (tsi_record_found(&r->record))
+		tsi_jobs_restart(&r->jobs, tsi_now_ms());
 	for (unsigned i = 0; tsi_record_next(&r->record, &i, &row); i++)
 		superseded[i] = is_superseded(&r->record, &row);
 	for (unsigned i = 0; tsi_record_next(&r->record, &i, &row); i++) {

@@ -157,7 +157,7 @@ void tsi_record_open(struct tsi_record *r, const char *folder, const char *name,
 		return;
 	}
 	r->kept = true;
-	ours = read_record_rows(r);
+	ours = r->found = read_record_rows(r);
 	memcpy(r->due, r->row, sizeof(r->due));
 	if (!ours) {
 		write_all(r);
@@ -168,6 +168,11 @@ void tsi_record_open(struct tsi_record *r, const char *folder, const char *name,
 	head = head_of(r);
 	if (r->fd >= 0)
 		write_at(r, &head, sizeof(head), 0);
+}
+
+bool tsi_record_found(const struct tsi_record *r)
+{
+	return r->found;
 }
 
 uint64_t tsi_record_lineage(const struct tsi_record *r)

@@ -44,6 +44,7 @@ struct tsi_record {
 	char path[TSI_RECORD_PATH];
 	uint64_t stream, lineage;
 	bool anew; /* the file is to be made again */
+	bool found;
 	struct tsi_record_row due[TSI_RECORD_ROWS];
 	enum tsi_record_change is_due[TSI_RECORD_ROWS];
 };
@@ -60,6 +61,9 @@ void tsi_record_init(struct tsi_record *r);
  */
 void tsi_record_open(struct tsi_record *r, const char *folder, const char *name,
 		     uint64_t stream, uint64_t lineage);
+
+/* Has a producer of this stream left one? */
+bool tsi_record_found(const struct tsi_record *r);
 
 /* The stream's lineage: without a record, the one that was given to open it. */
 uint64_t tsi_record_lineage(const struct tsi_record *r);

@@ -153,7 +153,7 @@ static void for_kept(struct tsock_wait *out)
 	snprintf(out->who, sizeof(out->who), "ranks of another job");
 	snprintf(out->why, sizeof(out->why),
 		 ", which have not begun an epoch that others of them have "
-		 "had; it is kept for them for 10 s");
+		 "had; it is kept for them for a minute");
 }
 
 static void for_producer(const struct tsi_waits *w, const char *otherwise,

@@ -67,6 +67,9 @@ static bool is_alone(const struct consumer *q)
 		const struct consumer *o = &machine.who[i];
 
 		others |= o != q && (consumer_is_busy(o) || o->stale);
+		/* An epoch that others of its job have begun is kept for it. */
+		others |=
+			o->pid && o->world > 1 && o->begun < machine.job_epochs;
 		/* Its LEAVE has still to be sent, or to arrive. */
 		others |= machine.detaches && (o->before.kept || o->out.n);
 	}

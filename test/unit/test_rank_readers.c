@@ -4,10 +4,12 @@
  * the same epochs.
  */
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "serve/server.h"
@@ -21,7 +23,7 @@
 struct rank {
 	pthread_t thread;
 	uint32_t rank;
-	uint32_t flags;
+	uint32_t flags, between;
 	bool late;  /* it learns of its rank after it has connected */
 	uint64_t n; /* samples of an epoch */
 	uint64_t first_epoch;
@@ -41,6 +43,7 @@ static tsock *open_rank(const struct rank *k)
 
 	o.batch_size = BATCH;
 	o.flags = k->flags;
+	o.between = k->between;
 	memset(job, k->job, sizeof(job));
 	if (!k->late) {
 		o.rank = k->rank;
@@ -197,6 +200,7 @@ static void a_rank_is_not_told_in_an_epoch(void **state)
 	const uint8_t job[TSOCK_JOB] = { 1 };
 	struct inproc st;
 	tsock *t;
+	int err;
 
 	(void)state;
 	inproc_serve_n(&st, 200);
@@ -208,7 +212,8 @@ static void a_rank_is_not_told_in_an_epoch(void **state)
 	assert_int_equal(tsock_set_rank(t, 1, 2, job), 0);
 	assert_int_equal(tsock_epoch_batches(t), 13);
 	/* A question is under way: the rank that it is about stays. */
-	assert_int_equal(tsock_begin_timed(t, 0), TSOCK_EAGAIN);
+	err = tsock_begin_timed(t, 0);
+	assert_true(!err || err == TSOCK_EAGAIN);
 	assert_int_equal(tsock_set_rank(t, 0, 0, NULL), TSOCK_EARG);
 	tsock_leave(t);
 	assert_int_equal(tsock_set_rank(t, 0, 0, NULL), 0);
@@ -275,8 +280,6 @@ static void late_ranks_begin_where_the_first_one_did(void **state)
 
 		t[r] = open_rank(&k);
 	}
-	for (unsigned r = 1; r < RANKS; r++)
-		assert_int_equal(tsock_begin_timed(t[r], 50), TSOCK_EAGAIN);
 	assert_int_equal(tsock_begin_timed(t[0], 60000), 0);
 	while (!tsock_next(other, 60000, &b))
 		tsock_batch_release(b);
@@ -300,6 +303,21 @@ static void let_jobs_go(struct inproc *st)
 {
 	tsi_sync_lock(&st->s->sync);
 	tsi_jobs_expire(&st->s->readers.jobs, tsi_now_ms() + 60000);
+	tsi_sync_unlock(&st->s->sync);
+}
+
+static void ask_as_the_last_rank(struct inproc *st, uint8_t job)
+{
+	struct tsi_msg_join j = { .pid = (uint32_t)getpid(),
+				  .nonce = { 1 },
+				  .rank = RANKS - 1,
+				  .world = RANKS,
+				  .batch_size = BATCH };
+
+	memset(j.job, job, sizeof(j.job));
+	tsi_sync_lock(&st->s->sync);
+	assert_int_equal(tsi_jobs_ask(&st->s->readers.jobs, &j, tsi_now_ms()),
+			 0);
 	tsi_sync_unlock(&st->s->sync);
 }
 
@@ -333,16 +351,18 @@ static void a_rank_that_comes_too_late_for_its_start_is_refused(void **state)
 
 		t[r] = open_rank(&k);
 	}
-	for (unsigned r = 1; r < RANKS; r++)
-		assert_int_equal(tsock_begin_timed(t[r], 50), TSOCK_EAGAIN);
-	assert_int_equal(tsock_begin_timed(t[0], 60000), 0);
+	for (unsigned r = 0; r < 2; r++)
+		assert_int_equal(tsock_begin_timed(t[r], 60000), 0);
+	tsock_leave(t[1]);
+	/* It asks, and is held up. */
+	ask_as_the_last_rank(&st, 4);
 	let_jobs_go(&st);
 	/* The ring has 512: sample 0 is written over. */
 	read_beyond(t[0], 512);
-	assert_int_equal(tsock_begin_timed(t[1], 60000), TSOCK_EREFUSED);
+	assert_int_equal(tsock_begin_timed(t[2], 60000), TSOCK_EREFUSED);
 	assert_non_null(strstr(
 		tsock_errmsg(),
-		"rank 1 can't begin at sample 0, where other ranks of its job "
+		"rank 2 can't begin at sample 0, where other ranks of its job "
 		"have begun; start all of them again: the stream no longer "
 		"holds sample 0 for this rank"));
 	for (unsigned r = 0; r < RANKS; r++)
@@ -350,27 +370,88 @@ static void a_rank_that_comes_too_late_for_its_start_is_refused(void **state)
 	inproc_stop(&st);
 }
 
-static void a_rank_alone_waits_and_can_give_up(void **state)
+/* As many batches as there are without other ranks; where the next begins. */
+static uint64_t read_all(tsock *t)
+{
+	uint64_t at = 0;
+	tsock_batch *b;
+	int err;
+
+	while ((err = tsock_next(t, 300, &b)) != TSOCK_EAGAIN) {
+		if (err) {
+			assert_int_equal(err, TSOCK_EEPOCH);
+			assert_int_equal(tsock_begin(t), 0);
+			continue;
+		}
+		at = tsock_batch_seq(b) + BATCH;
+		tsock_batch_release(b);
+	}
+	return at;
+}
+
+static void the_first_rank_reads_at_once_and_then_waits(void **state)
 {
 	struct rank k = { .rank = 1, .job = 2 };
+	tsock *t[RANKS];
 	struct inproc st;
-	tsock *t, *other;
+	char text[512];
 	tsock_batch *b;
 
 	(void)state;
-	inproc_serve_n(&st, 200);
-	t = open_rank(&k);
-	/* ceil(200 / 3) samples in batches of 8 */
-	assert_int_equal(tsock_epoch_batches(t), 9);
-	assert_int_equal(tsock_begin_timed(t, 50), TSOCK_EAGAIN);
-	assert_int_equal(tsock_begin_timed(t, 50), TSOCK_EAGAIN);
-	/* Nobody else waits for it. */
-	other = inproc_join(8, 0);
-	assert_int_equal(tsock_begin(other), 0);
-	while (!tsock_next(other, 60000, &b))
+	inproc_serve_n(&st, 400);
+	t[1] = open_rank(&k);
+	assert_int_equal(tsock_begin_timed(t[1], 60000), 0);
+	/* The ring has 512 samples, from the start on. */
+	assert_in_range(read_all(t[1]), 401, 512);
+	assert_int_equal(tsock_waits_for(t[1], 60000, text, sizeof(text)), 0);
+	assert_string_equal(
+		text, "rank 0 of 3 of its job, which has not begun epoch 0 "
+		      "(not connected); a loader that reads everything alone: "
+		      "rank=0, world_size=1");
+	for (unsigned r = 0; r < RANKS; r += 2) {
+		k.rank = r;
+		t[r] = open_rank(&k);
+		assert_int_equal(tsock_begin_timed(t[r], 60000), 0);
+		b = inproc_next(t[r]);
+		assert_int_equal(tsock_batch_seq(b), r * BATCH);
 		tsock_batch_release(b);
-	tsock_close(other);
-	tsock_close(t);
+	}
+	for (unsigned r = 0; r < RANKS; r++)
+		tsock_close(t[r]);
+	inproc_stop(&st);
+}
+
+/* Of two samples the last rank of three has none; it comes when the others left. */
+static void a_stream_ends_with_a_rank_that_has_no_sample(void **state)
+{
+	struct tsock_serve_opts o = inproc_opts(2);
+	struct inproc st;
+	bool over = false;
+
+	(void)state;
+	o.sequential = true;
+	o.epochs = EPOCHS;
+	inproc_serve(&st, &o);
+	for (uint32_t r = 0; r < RANKS; r++) {
+		struct rank k = { .rank = r,
+				  .job = 6,
+				  .n = 2,
+				  .good = true,
+				  .between = TSOCK_BETWEEN_HOLD };
+		tsock *t = open_rank(&k);
+
+		for (unsigned e = 0; e < EPOCHS; e++)
+			assert_int_equal(read_epoch(&k, t, e), 0);
+		assert_true(k.good);
+		assert_int_equal(k.samples[0], r < 2);
+		tsock_close(t);
+	}
+	while (!over) {
+		tsi_sync_lock(&st.s->sync);
+		over = tsi_readers_over(&st.s->readers);
+		tsi_sync_unlock(&st.s->sync);
+		sched_yield();
+	}
 	inproc_stop(&st);
 }
 
@@ -412,7 +493,8 @@ int main(void)
 		cmocka_unit_test(late_ranks_begin_where_the_first_one_did),
 		cmocka_unit_test(
 			a_rank_that_comes_too_late_for_its_start_is_refused),
-		cmocka_unit_test(a_rank_alone_waits_and_can_give_up),
+		cmocka_unit_test(the_first_rank_reads_at_once_and_then_waits),
+		cmocka_unit_test(a_stream_ends_with_a_rank_that_has_no_sample),
 		cmocka_unit_test(ranks_that_make_no_sense_are_refused),
 	};
 	int failed;

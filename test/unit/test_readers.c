@@ -36,6 +36,8 @@ static void pass_the_first_samples(unsigned id)
 
 	tsi_tail_page_move(page, C);
 	munmap(page, sizeof(*page));
+	/* Other ranks of its job are waited for no longer. */
+	tsi_membership_keep(&m, TSI_NEVER);
 	fill_all();
 	tsi_membership_tail(&m, id, C, 0);
 	fill_all();
@@ -93,6 +95,21 @@ static void ranks_that_go_on_go_on_at_one_sample(void **state)
 	o.join.position = 0;
 	assert_int_equal(joins(&o), 0);
 	assert_int_equal(m.count, 2);
+}
+
+/* Before it has its reply: the base ring goes on meanwhile for a GPU's. */
+static void a_start_is_kept_from_the_first_rank_s_join_on(void **state)
+{
+	struct tsi_offer o = offer_of_rank(0), other = offer_of_rank(1);
+
+	(void)state;
+	o.view = 1;
+	assert_int_equal(joins(&o), 0);
+	assert_int_equal(tsi_membership_kept(&m), 0);
+	assert_int_equal(joins(&other), 0);
+	assert_int_equal(reply.start, 0);
+	tsi_readers_confirm(&readers, &other, reply.row);
+	assert_int_equal(tsi_membership_kept(&m), TSI_NEVER);
 }
 
 /* A GPU's batch comes back when its copy has ended; its process may not. */
@@ -256,6 +273,7 @@ int main(void)
 		TEST(nobody_joins_before_it_is_known_where_others_return),
 		TEST(a_rank_whose_job_was_forgotten_asks_again),
 		TEST(ranks_that_go_on_go_on_at_one_sample),
+		TEST(a_start_is_kept_from_the_first_rank_s_join_on),
 		TEST(what_a_dead_reader_had_taken_counts_as_read),
 		TEST(a_rank_that_is_ahead_begins_later),
 		TEST(a_start_that_is_gone_is_missed_by_ranks_that_stay),

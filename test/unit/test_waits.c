@@ -216,6 +216,7 @@ static void a_rank_that_asks_waits_for_the_others(void **state)
 
 	(void)state;
 	o.join.world = 2;
+	o.join.returns = TSI_RETURNS;
 	assert_int_equal(tsi_readers_forecast(&readers, &o.join, 0, &start),
 			 TSOCK_EAGAIN);
 	tsi_waits_answer(&waits, &q, now, &w);
@@ -288,8 +289,7 @@ static void waits_that_go_on_are_listed_the_longest_first(void **state)
 	st.nwaits = 0;
 	tsi_waits_stats(&waits, now + 6000, &st);
 	assert_int_equal(st.nwaits, 2);
-	/* A consumer that hasn't asked for long waits no more; nor one that
-	 * goes on. */
+	/* Who hasn't asked for long waits no more; nor who goes on. */
 	ask(0, C + 4);
 	st.nwaits = 0;
 	tsi_waits_stats(&waits, now + 30001, &st);

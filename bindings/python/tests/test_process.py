@@ -91,15 +91,18 @@ def test_no_call_of_the_library_waits_longer_than_a_tenth_of_a_second(
     serve, monkeypatch, function, timeout
 ):
     """Ctrl-C is seen between two of them."""
-    serve("--min-consumers", 2)
     if function == "tsock_begin_timed":
-        # One of two ranks; the other one never comes.
-        ranks = dict(rank=0, world_size=2)
+        # One of two ranks, which has had an epoch; the other one never comes.
+        serve()
+        ranks = dict(rank=0, world_size=2, between="leave")
     else:
+        serve("--min-consumers", 2)
         ranks = {}
     loader = tsock.DataLoader(
         "toy", 16, framework="numpy", timeout=timeout, **ranks
     )
+    if ranks:
+        assert sum(1 for _ in loader) == len(loader)
     plain, waits = getattr(tsock._ffi.lib, function), []
 
     def counted(handle, ms, *rest):

@@ -140,12 +140,21 @@ class Stream:
         return errors.naming_log(_ffi.failure(code), self.log)
 
     def _late(self, timeout: float) -> errors.Error:
-        whom = create_string_buffer(_ffi.WAITS_FOR)
-        self.ask(_lib.tsock_waits_for, ANSWER_MS, whom, len(whom))
         text = "tsock.DataLoader timed out after %g seconds" % timeout
-        if whom.value:
-            text += ": it waited for " + whom.value.decode("utf-8", "replace")
-        return errors.TimedOut(text)
+        whom = self._whom()
+        return errors.TimedOut(
+            text + ": it waited for " + whom if whom else text
+        )
+
+    def _whom(self) -> str:
+        said = create_string_buffer(_ffi.WAITS_FOR)
+        self.ask(_lib.tsock_waits_for, ANSWER_MS, said, len(said))
+        return said.value.decode("utf-8", "replace")
+
+    def look(self) -> None:
+        """Called while samples are waited for."""
+        if self.rank_reader:
+            self.rank_reader.check_wait(self._whom)
 
     def try_wait(self, function: Callable[..., int], *rest: Any) -> int:
         """function(handle, 0, ...), or EAGAIN where it can't be called now.

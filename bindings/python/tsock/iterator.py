@@ -95,7 +95,10 @@ class Iterator:
         while True:
             try:
                 code = stream.wait(
-                    self._source.timeout(), _lib.tsock_next, self._ref
+                    self._source.timeout(),
+                    _lib.tsock_next,
+                    self._ref,
+                    look=stream.look,
                 )
                 break
             except KeyboardInterrupt:

@@ -15,7 +15,7 @@ import time
 import weakref
 from array import array
 from ctypes import byref, c_uint64
-from typing import Any, Optional, Sequence
+from typing import Any, Callable, Optional, Sequence
 
 from . import _ffi, errors
 
@@ -86,8 +86,9 @@ SLOW = 10.0  # seconds in which another thread would have gone on
 class RankReader:
     """The reader of a rank, among those that this process has for its job.
 
-    Ranks begin together.  A rank whose loader is iterated by this thread can't
-    begin while this thread waits for it.
+    A rank that has come as far as it may waits for the ranks that have still
+    to begin.  A rank whose loader is iterated by this thread can't begin while
+    this thread waits for it.
     """
 
     _readers: weakref.WeakValueDictionary[tuple[bytes, int], RankReader] = (
@@ -99,6 +100,7 @@ class RankReader:
         self._thread = os.getpid(), threading.get_ident()
         self._used = False
         self._since: Optional[float] = None
+        self._waits = self._seen = 0.0
         RankReader._readers[job, rank] = self
 
     def use(self) -> None:
@@ -106,6 +108,21 @@ class RankReader:
         self._thread = os.getpid(), threading.get_ident()
         self._used = True
         self._since = None
+
+    def check_wait(self, whom: Callable[[], str]) -> None:
+        """Called while this rank, which reads, waits for samples.
+
+        whom() is for whom, as the producer says.
+        """
+        now = time.monotonic()
+        if now - self._seen > 2:  # another wait
+            self._waits = now
+        self._seen = now
+        if now - self._waits < SLOW:
+            return
+        self._waits = now
+        if "of its job" in whom():
+            self.check_others()
 
     def check_others(self) -> None:
         """Called while this rank waits for the others."""
