@@ -102,6 +102,7 @@ struct tsi_join {
 			 * before it */
 	bool read_here; /* it was this one */
 	bool continues; /* alone, it takes the stream there */
+	bool together;  /* a rank: others of its job begin there by any view */
 	bool exact;     /* the start is after, and nowhere else */
 	bool moves;     /* it was a reader before: a sole one takes the
 			 * stream there, however far */

@@ -192,6 +192,18 @@ tsi_membership_origin(const struct tsi_membership *m, unsigned view)
 	return &m->view[view];
 }
 
+/* Can a reader of this view begin there, and can ranks of its job by all views
+ * that come from the base or from an active one? */
+static bool can_begin(const struct tsi_membership *m, const struct tsi_join *j,
+		      uint64_t q)
+{
+	for (unsigned i = 0; j->together && i < TSI_VIEWS; i++)
+		if (m->view[i].active && !tsi_membership_held(&m->view[i], q))
+			return false;
+	return tsi_membership_held(tsi_membership_origin(m, j->view), q) &&
+	       !(m->jumping && q < m->target);
+}
+
 static uint64_t start_among_readers(const struct tsi_membership *m,
 				    const struct tsi_join *j)
 {
@@ -203,7 +215,7 @@ static uint64_t start_among_readers(const struct tsi_membership *m,
 	q = boundary_at_or_before(m, j->join, front_of(m));
 	q = tsi_membership_boundary(m, j->join, max64(q, j->after));
 	/* Once a jump is decided, nothing below its target is held. */
-	while (!tsi_membership_held(v, q) || (m->jumping && q < m->target))
+	while (!can_begin(m, j, q))
 		q = tsi_membership_boundary(m, j->join, q + 1);
 	return q;
 }

@@ -35,6 +35,7 @@ static struct tsi_join rules_of(const struct tsi_msg_join *join, unsigned view)
 		.view = view,
 		.join = join->join,
 		.leaves = join->between == TSOCK_BETWEEN_LEAVE,
+		.together = join->world > 1,
 		.after = join->after,
 		.read = join->read,
 		.read_here = join->read_of == TSI_READ_OF_THIS,

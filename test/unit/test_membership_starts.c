@@ -296,6 +296,29 @@ static void only_the_first_epoch_of_joining_now_is_short(void **state)
 	assert_int_equal(a.epoch_end, 2000);
 }
 
+/* A view may hold the epoch's start when the base ring no longer does. */
+static void ranks_begin_where_every_ring_holds_the_start(void **state)
+{
+	struct tsi_join j = { .view = 1 };
+	struct tsi_joined a;
+	uint64_t start;
+
+	(void)state;
+	make_views(1000, 64, 128, TSI_NEVER);
+	a = hold_view(1, 0);
+	fill();
+	stage(1, 128);
+	tsi_membership_tail(&m, a.id, 100, 0);
+	fill();
+	assert_int_equal(m.view[0].claimed, 256);
+	assert_int_equal(m.view[1].claimed, 128);
+	assert_int_equal(tsi_membership_forecast(&m, &j, &start), 0);
+	assert_int_equal(start, 0);
+	j.together = true;
+	assert_int_equal(tsi_membership_forecast(&m, &j, &start), 0);
+	assert_int_equal(start, 1000);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -319,6 +342,7 @@ int main(void)
 		cmocka_unit_test(
 			who_breaks_off_is_not_sent_to_where_others_were),
 		cmocka_unit_test(only_the_first_epoch_of_joining_now_is_short),
+		cmocka_unit_test(ranks_begin_where_every_ring_holds_the_start),
 	};
 
 	return cmocka_run_group_tests_name("membership_starts", tests, NULL,
