@@ -4,6 +4,7 @@
  * missing, fails, or is given GPUs that it can't take.  On the simulation
  * alone: test/gpu has the real one.
  */
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -166,10 +167,24 @@ static void a_broadcast_that_hangs_ends_when_it_is_aborted(void **state)
 	tear_down(&b);
 }
 
+/* A call that hangs writes a byte there when it begins; where to read that. */
+static int hears_of_hanging(void)
+{
+	char number[16];
+	int tell[2];
+
+	assert_int_equal(pipe2(tell, O_CLOEXEC), 0);
+	snprintf(number, sizeof(number), "%d", tell[1]);
+	setenv("SIMCUDA_TELL", number, 1);
+	return tell[0];
+}
+
 static void child_leave(int argc, char **argv)
 {
 	bool queues = true;
 	struct bench b;
+	int hangs;
+	char byte;
 
 	(void)argc;
 	(void)argv;
@@ -181,8 +196,11 @@ static void child_leave(int argc, char **argv)
 	say(tsi_nccl_close(b.c, 1000000));
 	puts("");
 	tear_down(&b);
+	hangs = hears_of_hanging();
 	set_up(&b, "ncclGroupEnd=hang");
 	say(tsi_nccl_broadcast(b.c, 0, b.stream, 1000000));
+	/* Not before that: who has not come to the call leaves it out. */
+	assert_int_equal(read(hangs, &byte, 1), 1);
 	say(tsi_nccl_abort(b.c, 1000000, &queues));
 	printf(" %d\n", queues);
 	tear_down(&b);
