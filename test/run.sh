@@ -54,6 +54,7 @@ replay       asan     400  @replay                 inputs of fuzzers, ASan and U
 faults-asan+ asan     1800 faults/*                calls that fail, ASan and UBSan
 python       plain    1800 @python                 Python
 frameworks+  all      3000 @frameworks             Python, inside frameworks
+draws+       plain    7200 @draws                  a million draws of each recipe
 lint         lint     400  @lint                   lint
 site         plain    400  @site                   the documents as a site
 install      plain    400  @install                installation
@@ -278,7 +279,7 @@ for suite in "$@"; do
 		say "run.sh: no suite $suite" >&2
 		exit 2
 	fi
-	case $suite in python | frameworks) start_venv ;; esac
+	case $suite in python | frameworks | draws) start_venv ;; esac
 done
 while [ $# -gt 0 ]; do
 	run_suite "$@"

@@ -265,6 +265,22 @@ suite_frameworks()
 	fi
 }
 
+# What test/parity/test_draws.py does in `make check` with fewer draws, and with
+# timm's, which need not be there.
+suite_draws()
+{
+	if ! fill_venv; then
+		fail "build/venv can't be filled" $logs/venv.log
+		return
+	fi
+	build/venv/bin/python -c 'import timm' 2>/dev/null ||
+		pip_install 600 build/venv timm >>$logs/venv.log 2>&1
+	export TSOCK_DRAWS=${TSOCK_DRAWS:-1000000}
+	run_pytest_files draws build/venv "$TSOCK_DRAWS of each" \
+		test/parity/test_draws.py
+	unset TSOCK_DRAWS
+}
+
 suite_site()
 {
 	# One after the other: both fill build/venv-docs.

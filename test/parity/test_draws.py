@@ -1,16 +1,23 @@
 # SPDX-License-Identifier: MIT
 """What recipes draw is distributed as what torchvision and timm draw.
 
-Each number is drawn N times by both, with fixed seeds, and compared by counts:
-a chi-square test where there are few values, Kolmogorov and Smirnov's where
-there are many.  The packages' own functions draw theirs; where these draw and
-change pixels in one, what they would do to the pixels is noted instead.
+Each number is drawn many times by both, with fixed seeds, and compared by
+counts: a chi-square test where there are few values, Kolmogorov and Smirnov's
+where there are many.  The packages' own functions draw theirs; where these
+draw and change pixels in one, what they would do to the pixels is noted
+instead.
+
+A package takes far longer for a draw than a recipe does: theirs are
+TSOCK_DRAWS, ours as many and no fewer than OURS.  `test/run.sh draws` draws a
+million of each.
 """
+import array
 import collections
 import itertools
 import math
+import os
 import random
-import struct
+import subprocess
 import sys
 from pathlib import Path
 
@@ -26,35 +33,37 @@ from torchvision.transforms import autoaugment  # noqa: E402
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from test_pixels import Recipe  # noqa: E402
+from test_pixels import IMGLOAD, Recipe  # noqa: E402
 
-N = 100_000
+RECIPEDRAWS = Path(IMGLOAD).with_name("recipedraws")
+
+THEIRS = int(os.environ.get("TSOCK_DRAWS", 25_000))
+OURS = max(THEIRS, 100_000)
+LOADED = 100  # samples whose draws are also compared with those of an image
 WIDTH, HEIGHT = 60, 40
-AT_ONCE = 50  # lines, whose answers fit into a pipe
+SEED, EPOCH = 11, 3
 
 
 class Draws:
-    """N samples' draws by a recipe, as columns."""
+    """OURS samples' draws by a recipe, as columns."""
 
     def __init__(self, folder, recipe):
-        path = folder / "grey.png"
-        Image.new("L", (WIDTH, HEIGHT), 99).save(path)
-        rows = []
-        with Recipe(recipe, 11) as loader:
-            for first in range(0, N, AT_ONCE):
-                lines = [f"3 {first + k} {path}\n" for k in range(AT_ONCE)]
-                loader.process.stdin.write("".join(lines).encode())
-                loader.process.stdin.flush()
-                rows += [self.answer(loader) for _ in lines]
-        self.columns = np.array(rows).T
+        made = subprocess.run(
+            [RECIPEDRAWS, recipe, *map(str, (SEED, EPOCH, WIDTH, HEIGHT,
+                                             OURS))],
+            stdout=subprocess.PIPE, check=True).stdout
+        rows = np.frombuffer(made).reshape(OURS, -1)
+        self.are_those_of_images(folder, recipe, rows[:LOADED])
+        self.columns = np.ascontiguousarray(rows.T)
 
     @staticmethod
-    def answer(loader):
-        head = struct.unpack("8i", loader.process.stdout.read(32))
-        assert not head[0]
-        loader.process.stdout.read(head[6])
-        return struct.unpack(
-            f"{head[7]}d", loader.process.stdout.read(8 * head[7]))
+    def are_those_of_images(folder, recipe, rows):
+        path = folder / "grey.png"
+        Image.new("L", (WIDTH, HEIGHT), 99).save(path)
+        with Recipe(recipe, SEED) as loader:
+            for index, row in enumerate(rows):
+                assert not loader.load(path, EPOCH, index)[0]
+                assert loader.draws == tuple(row)
 
     def take(self, n):
         """The next columns."""
@@ -109,8 +118,10 @@ def alike(ours, theirs, what):
     """Neither is refused at one in some ten thousand."""
     ours, theirs = np.asarray(ours, float), np.asarray(theirs, float)
     assert len(ours) and len(theirs), what
-    counts = [collections.Counter(x.tolist()) for x in (ours, theirs)]
-    if len(counts[0]) <= 300 or len(counts[1]) <= 300:
+    counts = [np.unique(x, return_counts=True) for x in (ours, theirs)]
+    if min(len(values) for values, _ in counts) <= 300:
+        counts = [collections.Counter(dict(zip(values.tolist(), n.tolist())))
+                  for values, n in counts]
         assert chi_square(*counts) < 3.9, (what, *map(dict, counts))
     else:
         assert smirnov(ours, theirs) < 2.3, what
@@ -127,7 +138,8 @@ def tuples_alike(ours, theirs, what):
 
 
 def is_binomial(done, p):
-    deviation = (done.sum() - N * p) / math.sqrt(N * p * (1 - p))
+    n = len(done)
+    deviation = (done.sum() - n * p) / math.sqrt(n * p * (1 - p))
     assert abs(deviation) < 3.9
     assert set(done.tolist()) == {0, 1}
 
@@ -150,7 +162,7 @@ PICTURE = Image.new("RGB", (WIDTH, HEIGHT))
 def test_boxes_of_crops_are_torchvisions(draws, scale, ratio):
     own = draws(f"RandomResizedCrop(8, {scale}, {ratio})").take(4)
     theirs = [transforms.RandomResizedCrop.get_params(PICTURE, scale, ratio)
-              for _ in range(N)]
+              for _ in range(THEIRS)]
     for mine, other, name in zip(with_sums(own.T), with_sums(theirs),
                                  BOX.split()):
         alike(mine, other, name)
@@ -160,12 +172,11 @@ def test_boxes_of_erasing_are_torchvisions(draws):
     own = draws("RandomErasing(0.7, (0.02, 0.5), (0.3, 3.3))").take(5)
     picture = torch.zeros(3, HEIGHT, WIDTH)
     theirs = [transforms.RandomErasing.get_params(
-        picture, (0.02, 0.5), (0.3, 3.3), [0.0])[:4] for _ in range(N)]
+        picture, (0.02, 0.5), (0.3, 3.3), [0.0])[:4] for _ in range(THEIRS)]
     # One that finds no box gives all of the picture.
     theirs = [box for box in theirs if box[2] < HEIGHT and box[3] < WIDTH]
-    share = len(theirs) / N * 0.7
-    deviation = (own[0].sum() / N - share) / math.sqrt(share / N)
-    assert abs(deviation) < 3.9
+    done = np.arange(THEIRS) < len(theirs)
+    alike(own[0], done & (np.random.random(THEIRS) < 0.7), "done")
     for mine, other, name in zip(with_sums(own[1:, own[0] == 1].T),
                                  with_sums(theirs), BOX.split()):
         alike(mine, other, name)
@@ -175,7 +186,7 @@ def test_places_of_crops_are_torchvisions(draws):
     own = draws("RandomCrop((32, 50), padding=(1, 2, 3, 4))").take(2)
     theirs = [transforms.RandomCrop.get_params(
         Image.new("L", (WIDTH + 4, HEIGHT + 6)), (32, 50))[:2]
-        for _ in range(N)]
+        for _ in range(THEIRS)]
     alike_columns(own, theirs, "top left")
     tuples_alike(own.T.tolist(), theirs, "both")
 
@@ -201,17 +212,17 @@ def test_operations_are_independent(draws):
     flip = "RandomHorizontalFlip()"
     own = draws(flip * 6).take(6)
     tuples_alike(own.T.tolist(),
-                 np.random.randint(0, 2, (N, 6)).tolist(), "six flips")
+                 np.random.randint(0, 2, (OURS, 6)).tolist(), "six flips")
 
 
 def test_angles_and_shears_are_torchvisions(draws):
     made = draws("RandomRotation((-20, 50)) RandomAffine(30, (0.2, 0.4), "
                  "(0.5, 2), (-5, 6, -7, 8))")
     turn = [transforms.RandomRotation.get_params([-20.0, 50.0])
-            for _ in range(N)]
+            for _ in range(THEIRS)]
     alike(made.take(1)[0], turn, "degrees")
     theirs = []
-    for _ in range(N):
+    for _ in range(THEIRS):
         angle, move, scale, shear = transforms.RandomAffine.get_params(
             [-30.0, 30.0], [0.2, 0.4], [0.5, 2.0], [-5.0, 6.0, -7.0, 8.0],
             [WIDTH, HEIGHT])
@@ -222,18 +233,18 @@ def test_angles_and_shears_are_torchvisions(draws):
 def test_corners_of_perspectives_are_torchvisions(draws):
     own = draws("RandomPerspective(0.6, 1)").take(9)[1:]
     theirs = [sum(transforms.RandomPerspective.get_params(
-        WIDTH, HEIGHT, 0.6)[1], []) for _ in range(N)]
+        WIDTH, HEIGHT, 0.6)[1], []) for _ in range(THEIRS)]
     alike_columns(own, theirs, "x y x y x y x y")
 
 
 def test_blurs_are_theirs(draws):
     made = draws("GaussianBlur(3, (0.3, 1.7)) PILGaussianBlur(0.4, (0.5, 1))")
     alike(made.take(1)[0],
-          [transforms.GaussianBlur.get_params(0.3, 1.7) for _ in range(N)],
-          "sigma")
+          [transforms.GaussianBlur.get_params(0.3, 1.7)
+           for _ in range(THEIRS)], "sigma")
     done, radius = made.take(2)
     is_binomial(done, 0.4)
-    alike(radius[done == 1], [random.uniform(0.5, 1) for _ in range(N)],
+    alike(radius[done == 1], [random.uniform(0.5, 1) for _ in range(OURS)],
           "radius")
 
 
@@ -242,7 +253,7 @@ def test_jitter_is_torchvisions(draws):
     jitter = transforms.ColorJitter(0.4, (0.2, 3), 0.1, 0.3)
     theirs = [jitter.get_params(jitter.brightness, jitter.contrast,
                                 jitter.saturation, jitter.hue)
-              for _ in range(N)]
+              for _ in range(THEIRS)]
     orders = [order.tolist() for order, *_ in theirs]
     tuples_alike(own[:4].T.tolist(), orders, "order")
     alike_columns(own[4:], [factors for _, *factors in theirs],
@@ -253,11 +264,11 @@ def test_choices_and_orders_are_by_their_weights(draws):
     flips = ", ".join(["RandomHorizontalFlip(0.5)"] * 4)
     made = draws(f"RandomChoice([{flips}]) RandomChoice([{flips}], "
                  f"p=(1, 2, 0, 5)) RandomOrder([{flips}])")
-    alike(made.take(5)[0], np.random.randint(0, 4, N), "choice")
-    alike(made.take(5)[0], random.choices(range(4), (1, 2, 0, 5), k=N),
+    alike(made.take(5)[0], np.random.randint(0, 4, OURS), "choice")
+    alike(made.take(5)[0], random.choices(range(4), (1, 2, 0, 5), k=OURS),
           "weighted choice")
     orders = list(itertools.permutations(range(4)))
-    tuples_alike(made.take(8)[:4].T.tolist(), random.choices(orders, k=N),
+    tuples_alike(made.take(8)[:4].T.tolist(), random.choices(orders, k=OURS),
                  "order")
 
 
@@ -267,70 +278,66 @@ def test_choices_and_orders_are_by_their_weights(draws):
 SPACE = ("Identity ShearX ShearY TranslateX TranslateY Rotate Brightness "
          "Color Contrast Sharpness Posterize Solarize AutoContrast "
          "Equalize").split()
+NAMES = [*SPACE, "Invert"]
 
 
-def by_torchvision(policy, monkeypatch, n=N):
-    """Of n pictures what a policy would have done: names, magnitudes."""
-    noted = []
+def by_torchvision(policy, monkeypatch, most):
+    """What a policy would have done to THEIRS pictures, `most` steps to each:
+    arrays of places in NAMES, -1 where there is no step, and of magnitudes.
+    """
+    noted = array.array("d")
 
     def note(image, name, magnitude, **_):
-        noted[-1].append((name, magnitude))
+        noted.extend((NAMES.index(name), magnitude))
         return image
 
     monkeypatch.setattr(autoaugment, "_apply_op", note)
-    for _ in range(n):
-        noted.append([])
+    for k in range(1, THEIRS + 1):
         policy(PICTURE)
-    return noted
+        noted.extend((-1, 0) * (k * most - len(noted) // 2))
+    return np.array(noted).reshape(THEIRS, most, 2).transpose(2, 0, 1)
 
 
 def magnitudes_alike(ours, theirs):
-    """Pairs of a name and a magnitude: the names, and for each the other."""
-    ours, theirs = list(ours), list(theirs)
-    counts = [collections.Counter(name for name, _ in x)
-              for x in (ours, theirs)]
+    """Both are names, by number, and a magnitude of each."""
+    both = ours, theirs
+    counts = [collections.Counter(names.tolist()) for names, _ in both]
     assert chi_square(*counts) < 3.9, counts
-    by_name = [collections.defaultdict(list) for _ in range(2)]
-    for kept, pairs in zip(by_name, (ours, theirs)):
-        for name, magnitude in pairs:
-            kept[name].append(round(float(magnitude), 5))
-    assert set(by_name[0]) == set(by_name[1])
-    for name, values in by_name[0].items():
-        alike(values, by_name[1][name], name)
-
-
-def pairs_of(own, names=SPACE):
-    return [(names[int(k)], by) for k, by in own.T.tolist()]
+    assert set(counts[0]) == set(counts[1])
+    for name in counts[0]:
+        alike(*(np.round(by[names == name], 5) for names, by in both), name)
 
 
 def test_rand_augment_is_torchvisions(draws, monkeypatch):
     own = draws("RandAugment(2, 9)").take(4)
-    noted = by_torchvision(transforms.RandAugment(2, 9), monkeypatch)
+    names, by = by_torchvision(transforms.RandAugment(2, 9), monkeypatch, 2)
     for k in range(2):
-        magnitudes_alike(pairs_of(own[2 * k:2 * k + 2]),
-                         [steps[k] for steps in noted])
+        magnitudes_alike(own[2 * k:2 * k + 2], (names[:, k], by[:, k]))
 
 
 def test_trivial_augment_is_torchvisions(draws, monkeypatch):
     own = draws("TrivialAugmentWide()").take(2)
-    noted = by_torchvision(transforms.TrivialAugmentWide(), monkeypatch)
-    magnitudes_alike(pairs_of(own), [steps[0] for steps in noted])
+    noted = by_torchvision(transforms.TrivialAugmentWide(), monkeypatch, 1)
+    magnitudes_alike(own, noted[:, :, 0])
 
 
 @pytest.mark.parametrize("name", ["imagenet", "cifar10", "svhn"])
 def test_auto_augment_is_torchvisions(draws, monkeypatch, name):
     policy = transforms.AutoAugment(transforms.AutoAugmentPolicy(name))
-    own = draws(f"AutoAugment({name})").take(5)
-    noted = by_torchvision(policy, monkeypatch, N // 5)  # it is slow
-    ours = []
-    for pair, *rest in own.T.tolist():
-        ours.append([(step[0], rest[2 * k + 1])
-                     for k, step in enumerate(policy.policies[int(pair)])
-                     if rest[2 * k]])
-    alike(own[0], np.random.randint(0, 25, N), "pair")
-    tuples_alike([[name for name, _ in steps] for steps in ours],
-                 [[name for name, _ in steps] for steps in noted], "names")
-    magnitudes_alike(itertools.chain(*ours), itertools.chain(*noted))
+    pair, *steps = draws(f"AutoAugment({name})").take(5)
+    names, by = by_torchvision(policy, monkeypatch, 2)
+    # The pairs' names, and -1 for what isn't done, which goes to the end.
+    pairs = np.array([[NAMES.index(step[0]) for step in both]
+                      for both in policy.policies])
+    done = np.array(steps[::2]).T == 1
+    ours = np.where(done, pairs[pair.astype(int)], -1)
+    order = np.argsort(~done, axis=1, kind="stable")
+    ours = np.take_along_axis(ours, order, 1)
+    alike(pair, np.random.randint(0, 25, OURS), "pair")
+    tuples_alike(ours.tolist(), names.tolist(), "names")
+    strengths = np.take_along_axis(np.array(steps[1::2]).T, order, 1)
+    magnitudes_alike((ours[ours >= 0], strengths[ours >= 0]),
+                     (names[names >= 0], by[names >= 0]))
 
 
 TIMM = ("AutoContrast Equalize Invert Rotate Posterize Solarize SolarizeAdd "
@@ -346,35 +353,35 @@ TIMM = ("AutoContrast Equalize Invert Rotate Posterize Solarize SolarizeAdd "
 def test_timms_rand_augment_is_timms(draws, config, recipe):
     made = pytest.importorskip("timm.data.auto_augment")
     augment = made.rand_augment_transform(config, dict(img_mean=(1, 2, 3)))
-    noted, layers = [], augment.num_layers
+    noted, layers = array.array("d"), augment.num_layers
 
     def note(name):
         def noting(image, *by, resample, **_):
-            noted.append((name, *by[:1]))
+            noted.extend((TIMM.index(name), *(by[:1] or [0])))
             return image
         return noting
 
     for name, op in zip(TIMM, augment.ops):
         op.aug_fn = note(name)
-    for _ in range(N):
+    for _ in range(THEIRS):
         augment(PICTURE)
-    own = draws(recipe).take(3 * layers)
-    ours = []
-    for k in range(0, 3 * layers, 3):
-        done = own[k] >= 0
-        ours += pairs_of(own[k:k + 2, done], TIMM)
-        # Bilinear and bicubic, both as likely.
-        alike(own[k + 2, done], np.random.randint(1, 3, N), "filter")
-    assert abs(len(ours) - len(noted)) < 3.9 * math.sqrt(len(noted))
-    magnitudes_alike(ours, [(name, *(by or [0])) for name, *by in noted])
+    noted = np.array(noted).reshape(-1, 2).T
+    names, by, filters = draws(recipe).take(3 * layers).reshape(
+        layers, 3, OURS).transpose(1, 0, 2)
+    done = names >= 0
+    alike(done.ravel(), np.arange(THEIRS * layers) < noted.shape[1], "done")
+    # Bilinear and bicubic, both as likely.
+    for k in range(layers):
+        alike(filters[k, done[k]], np.random.randint(1, 3, OURS), "filter")
+    magnitudes_alike((names[done], by[done]), noted)
 
 
 def test_timms_crop_is_timms(draws):
     data = pytest.importorskip("timm.data.transforms")
     own = draws("RandomResizedCropAndInterpolation(8)").take(5)
-    alike(own[4], random.choices((0, 4), k=N), "filter")
+    alike(own[4], random.choices((0, 4), k=OURS), "filter")
     theirs = [data.RandomResizedCropAndInterpolation.get_params(
-        PICTURE, (0.08, 1.0), (3 / 4, 4 / 3)) for _ in range(N)]
+        PICTURE, (0.08, 1.0), (3 / 4, 4 / 3)) for _ in range(THEIRS)]
     for mine, other, name in zip(with_sums(own[:4].T), with_sums(theirs),
                                  BOX.split()):
         alike(mine, other, name)
@@ -383,12 +390,13 @@ def test_timms_crop_is_timms(draws):
 def test_a_wrong_distribution_is_found():
     # So that these tests aren't blind.
     rng = np.random.default_rng(1)
-    flips = rng.random(N)
+    flips = rng.random(OURS)
     with pytest.raises(AssertionError):
-        alike(flips < 0.5, rng.random(N) < 0.51, "chance")
+        alike(flips < 0.5, rng.random(THEIRS) < 0.52, "chance")
     with pytest.raises(AssertionError):
-        alike(flips, rng.random(N) * 1.03, "scale")
+        alike(flips, rng.random(THEIRS) * 1.03, "scale")
     with pytest.raises(AssertionError):
-        alike(flips, rng.random(N) ** 1.05, "shape")
+        alike(flips, rng.random(THEIRS) ** 1.07, "shape")
     with pytest.raises(AssertionError):
-        alike(np.floor(flips * 20), np.floor(rng.random(N) * 20.3), "places")
+        alike(np.floor(flips * 20), np.floor(rng.random(THEIRS) * 20.3),
+              "places")
