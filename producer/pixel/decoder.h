@@ -64,6 +64,12 @@ struct tsi_decoder {
 	 * at 1/1, 1/2, 1/4 or 1/8 of its size, rounded up.
 	 */
 	unsigned fast;
+	/*
+	 * Set by the caller, before open, and false for other formats than PNG:
+	 * the strips have one byte a pixel, which is the number that the file
+	 * stores, an index of its palette or a level of grey.
+	 */
+	bool numbers;
 };
 
 struct tsi_image_opts;

@@ -4,6 +4,7 @@
  * includes zlib.h.
  */
 #include "png/file.h"
+#include "png/png.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -134,6 +135,46 @@ const char *tsi_png_file_open(const void *data, size_t len,
 	f.pixels = at;
 	*out = f;
 	return NULL;
+}
+
+/* ------------------------------------------------------------------------
+ * The head, written anew
+ */
+
+static uint8_t *put_bytes(uint8_t *to, const void *data, size_t len)
+{
+	memcpy(to, data, len);
+	return to + len;
+}
+
+static uint8_t *put_be32(uint8_t *to, uint32_t v)
+{
+	uint8_t b[4] = { (uint8_t)(v >> 24), (uint8_t)(v >> 16),
+			 (uint8_t)(v >> 8), (uint8_t)v };
+
+	return put_bytes(to, b, sizeof(b));
+}
+
+size_t tsi_png_file_rewrite(const struct tsi_png_file *f, uint8_t *to)
+{
+	const uint8_t kind[5] = { (uint8_t)f->depth, (uint8_t)f->type, 0, 0,
+				  f->interlaced };
+	uint32_t colours = 1u << (f->depth & 15);
+	uint8_t *p = put_bytes(to, tsi_png_magic, sizeof(tsi_png_magic));
+
+	p = put_be32(p, 13);
+	p = put_bytes(p, "IHDR", 4);
+	p = put_be32(p, f->width);
+	p = put_be32(p, f->height);
+	p = put_bytes(p, kind, sizeof(kind));
+	p = put_be32(p, 0);
+	if (f->type != 3 || colours > 256)
+		return (size_t)(p - to);
+	p = put_be32(p, 3 * colours);
+	p = put_bytes(p, "PLTE", 4);
+	p = put_bytes(p, f->palette, (size_t)3 * colours);
+	p = put_be32(p, 0);
+	return (size_t)(p - to);
 }
 
 /* ------------------------------------------------------------------------

@@ -34,6 +34,15 @@ struct tsi_png_file {
 const char *tsi_png_file_open(const void *data, size_t len,
 			      struct tsi_png_file *out);
 
+/* Bytes of a rewritten head, at most. */
+#define TSI_PNG_HEAD_MAX (8 + 25 + 12 + 3 * 256)
+
+/*
+ * Signature, header and palette as libpng likes them, to `to`; how many bytes
+ * they have.  Check sums are not looked at any more: they are left zero.
+ */
+size_t tsi_png_file_rewrite(const struct tsi_png_file *f, uint8_t *to);
+
 /*
  * Read the pixels' data as Pillow does: NULL, or why it refuses them.  *rows
  * are there before the end or the damage (of all passes, if it is interlaced).

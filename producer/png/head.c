@@ -68,3 +68,13 @@ int tsi_png_head(const uint8_t *data, size_t len, uint32_t *width,
 			       *width, *height, TSI_IMAGE_EDGE_MAX);
 	return 0;
 }
+
+int tsi_png_numbers(unsigned type)
+{
+	if (type == 0 || type == 3)
+		return 0;
+	return tsi_err(TSOCK_EDATA,
+		       "it is a PNG %s, and not of one number a pixel, grey or "
+		       "a palette's",
+		       type == 4 ? "with transparency" : "of colours");
+}

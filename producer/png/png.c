@@ -23,15 +23,12 @@
 
 #define STRIP_BYTES ((size_t)1 << 22)
 
-/* Signature, header and palette as libpng likes them. */
-#define HEAD_MAX (8 + 25 + 12 + 3 * 256)
-
 struct tsi_png {
 	struct tsi_decoder base;
 	png_structp png;
 	png_infop info;
 	struct tsi_png_file file;
-	uint8_t head[HEAD_MAX];
+	uint8_t head[TSI_PNG_HEAD_MAX];
 	size_t head_len;
 	size_t head_at;
 	size_t at;  /* in the file */
@@ -92,45 +89,6 @@ static void on_read(png_structp png, png_bytep to, size_t len)
 	p->doubt = true;
 }
 
-static void put_bytes(struct tsi_png *p, const void *data, size_t len)
-{
-	memcpy(p->head + p->head_len, data, len);
-	p->head_len += len;
-}
-
-static void put_be32(struct tsi_png *p, uint32_t v)
-{
-	uint8_t b[4] = { (uint8_t)(v >> 24), (uint8_t)(v >> 16),
-			 (uint8_t)(v >> 8), (uint8_t)v };
-
-	put_bytes(p, b, sizeof(b));
-}
-
-/* Check sums are not looked at any more: they are left zero. */
-static void make_head(struct tsi_png *p)
-{
-	const struct tsi_png_file *f = &p->file;
-	uint8_t kind[5] = { (uint8_t)f->depth, (uint8_t)f->type, 0, 0,
-			    f->interlaced };
-	uint32_t colours = 1u << (f->depth & 15);
-
-	p->head_len = 0;
-	p->head_at = 0;
-	put_bytes(p, tsi_png_magic, sizeof(tsi_png_magic));
-	put_be32(p, 13);
-	put_bytes(p, "IHDR", 4);
-	put_be32(p, f->width);
-	put_be32(p, f->height);
-	put_bytes(p, kind, sizeof(kind));
-	put_be32(p, 0);
-	if (f->type != PNG_COLOR_TYPE_PALETTE || colours > 256)
-		return;
-	put_be32(p, 3 * colours);
-	put_bytes(p, "PLTE", 4);
-	put_bytes(p, f->palette, (size_t)3 * colours);
-	put_be32(p, 0);
-}
-
 static void out_of_memory(struct tsi_png *p)
 {
 	p->no_memory = true;
@@ -168,10 +126,18 @@ static void read_header(struct tsi_png *p)
 	png_read_info(png, p->info);
 }
 
-static void set_transforms(struct tsi_png *p)
+/* One byte a pixel; grey of one bit is 0 and 1, of two and four a byte's. */
+static void set_numbers(struct tsi_png *p, int type)
+{
+	if (type == PNG_COLOR_TYPE_GRAY && p->file.depth > 1)
+		png_set_expand_gray_1_2_4_to_8(p->png);
+	else
+		png_set_packing(p->png);
+}
+
+static void set_colours(struct tsi_png *p, int type)
 {
 	png_structp png = p->png;
-	int type = png_get_color_type(png, p->info);
 
 	if (type == PNG_COLOR_TYPE_PALETTE)
 		png_set_palette_to_rgb(png);
@@ -182,6 +148,17 @@ static void set_transforms(struct tsi_png *p)
 	/* The fourth byte is nobody's: alpha may stay there. */
 	if (!(type & PNG_COLOR_MASK_ALPHA))
 		png_set_filler(png, 0xff, PNG_FILLER_AFTER);
+}
+
+static void set_transforms(struct tsi_png *p)
+{
+	png_structp png = p->png;
+	int type = png_get_color_type(png, p->info);
+
+	if (p->base.numbers)
+		set_numbers(p, type);
+	else
+		set_colours(p, type);
 	p->interlaced = png_set_interlace_handling(png) > 1;
 	png_read_update_info(png, p->info);
 }
@@ -223,6 +200,10 @@ static void blank(const struct tsi_png *p, uint8_t *row)
 	bool indexed = p->file.type == PNG_COLOR_TYPE_PALETTE;
 	const uint8_t *colour = indexed ? p->file.palette : black;
 
+	if (p->base.numbers) {
+		memset(row, 0, p->file.width);
+		return;
+	}
 	for (uint32_t x = 0; x < p->file.width; x++)
 		memcpy(row + (size_t)4 * x, colour, 3);
 }
@@ -306,7 +287,8 @@ static void give_strip(struct tsi_png *p, struct tsi_strip *strip)
 	strip->rows = strip_size(p);
 	strip->stride = p->stride;
 	strip->plane = 0;
-	strip->pixels = p->pixels + (size_t)p->rect.left * 4;
+	strip->pixels =
+		p->pixels + (size_t)p->rect.left * (p->base.numbers ? 1 : 4);
 	if (p->interlaced)
 		strip->pixels += p->next * p->stride;
 	p->next += strip->rows;
@@ -414,7 +396,10 @@ static int decoder_open(struct tsi_decoder *d, const void *data, size_t len,
 	if (p->file.depth == 16)
 		return tsi_err(TSOCK_EDATA,
 			       "PNG with 16 bits per channel is not supported");
-	make_head(p);
+	if (d->numbers && tsi_png_numbers(p->file.type))
+		return TSOCK_EDATA;
+	p->head_len = tsi_png_file_rewrite(&p->file, p->head);
+	p->head_at = 0;
 	p->at = p->file.pixels;
 	p->png = png_create_read_struct(PNG_LIBPNG_VER_STRING, p, on_png_error,
 					on_warning);

@@ -22,6 +22,12 @@ bool tsi_png_claims(const uint8_t *data, size_t len);
 int tsi_png_head(const uint8_t *data, size_t len, uint32_t *width,
 		 uint32_t *height);
 
+/*
+ * Has a PNG of this colour type one number a pixel, as struct tsi_decoder's
+ * numbers wants?  EDATA: no.
+ */
+int tsi_png_numbers(unsigned type);
+
 /* The version of libpng that is loaded, as "1.6.39". */
 const char *tsi_png_version(void);
 
