@@ -145,6 +145,38 @@ bool tsi_framing_axes(const struct tsi_framing *g, struct tsi_framing_axes *out)
 	return true;
 }
 
+static unsigned shrink_of(const struct tsi_framing_axes *a)
+{
+	unsigned n = 8;
+
+	while (n > 1 && (a->x.in / n < a->x.out || a->y.in / n < a->y.out))
+		n /= 2;
+	return n;
+}
+
+/* Scale a part of an edge, from *at on, to the image at 1/n of its size. */
+static void shrink_edge(struct tsi_axis *a, uint32_t *at, unsigned n)
+{
+	uint32_t end = (*at + a->in + n - 1) / n;
+
+	a->from = (double)(*at % n) / n;
+	a->span = (double)a->in / n;
+	*at /= n;
+	a->in = end - *at;
+}
+
+unsigned tsi_framing_shrink(struct tsi_framing_axes *a, uint32_t *left,
+			    uint32_t *top)
+{
+	unsigned n = shrink_of(a);
+
+	if (n > 1) {
+		shrink_edge(&a->x, left, n);
+		shrink_edge(&a->y, top, n);
+	}
+	return n;
+}
+
 void tsi_framing_box(const struct tsi_framing *g, struct tsi_box *box)
 {
 	const bool whole = !g->left && !g->top && g->width == g->to_width &&

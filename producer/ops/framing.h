@@ -72,6 +72,14 @@ struct tsi_framing_axes {
 bool tsi_framing_axes(const struct tsi_framing *g,
 		      struct tsi_framing_axes *out);
 
+/*
+ * For a decoder that can shrink: how many times both edges are to shrink at
+ * least, 1, 2, 4 or 8.  The axes become those of the image at that part of its
+ * size, and so do left and top, where in it they begin.
+ */
+unsigned tsi_framing_shrink(struct tsi_framing_axes *a, uint32_t *left,
+			    uint32_t *top);
+
 /* What was cut out, as struct tsi_box has it. */
 void tsi_framing_box(const struct tsi_framing *g, struct tsi_box *box);
 

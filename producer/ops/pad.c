@@ -9,39 +9,31 @@
 #include "base/err.h"
 #include "ops/fill.h"
 
-/* Which of the n pixels from `first` on fills place i; -1: none of them. */
-static int64_t place(enum tsi_pad_mode mode, int64_t i, int64_t first,
-		     int64_t n)
+/* Which of the picture's pixels fills place i; -1: none of them. */
+int64_t tsi_pad_place(const struct tsi_pad_axis *a, int64_t i)
 {
-	int64_t mirror = mode == TSI_PAD_REFLECT ? n - 1 : n;
+	const enum tsi_pad_mode mode = a->mode;
+	int64_t n = a->n, mirror = mode == TSI_PAD_REFLECT ? n - 1 : n;
 
-	i -= first;
+	i += a->start - a->first;
 	if (i >= 0 && i < n)
-		return first + i;
+		return a->first + i;
 	if (mode == TSI_PAD_CONSTANT)
 		return -1;
 	if (mode == TSI_PAD_EDGE || mirror == 0)
-		return first + (i < 0 ? 0 : n - 1);
+		return a->first + (i < 0 ? 0 : n - 1);
 	i %= 2 * mirror;
 	if (i < 0)
 		i += 2 * mirror;
 	if (i >= n)
 		i = 2 * mirror - i - (mode == TSI_PAD_SYMMETRIC);
-	return first + i;
+	return a->first + i;
 }
 
-/* An axis: what of the picture is there, and where the new one begins. */
-struct axis {
-	int64_t first;
-	int64_t n;
-	int64_t out;
-	int64_t start;
-};
-
-static struct axis axis_of(int64_t n, int64_t before, int64_t behind,
-			   enum tsi_pad_mode mode)
+static struct tsi_pad_axis axis_of(int64_t n, int64_t before, int64_t behind,
+				   enum tsi_pad_mode mode)
 {
-	struct axis a = { 0, n, n + before + behind, -before };
+	struct tsi_pad_axis a = { mode, 0, n, n + before + behind, -before };
 
 	if (mode == TSI_PAD_CONSTANT)
 		return a;
@@ -67,7 +59,7 @@ static void pad_row1(const int64_t *from, size_t width, const uint8_t *src,
 }
 
 /* The middle is copied at once. */
-static void pad_row(const struct tsi_canvas *c, const struct axis *x,
+static void pad_row(const struct tsi_canvas *c, const struct tsi_pad_axis *x,
 		    const uint8_t *src, uint8_t *dst)
 {
 	const int64_t *from = (const int64_t *)(void *)c->room.p;
@@ -86,13 +78,13 @@ static void pad_row(const struct tsi_canvas *c, const struct axis *x,
 	     dst + (size_t)end * c->channels);
 }
 
-static void pad(const struct tsi_canvas *c, const struct axis *x,
-		const struct axis *y, enum tsi_pad_mode mode, uint8_t *dst)
+static void pad(const struct tsi_canvas *c, const struct tsi_pad_axis *x,
+		const struct tsi_pad_axis *y, uint8_t *dst)
 {
 	size_t bytes = (size_t)x->out * c->channels;
 
 	for (int64_t i = 0; i < y->out; i++, dst += bytes) {
-		int64_t row = place(mode, y->start + i, y->first, y->n);
+		int64_t row = tsi_pad_place(y, i);
 
 		if (row >= 0)
 			pad_row(c, x,
@@ -101,25 +93,27 @@ static void pad(const struct tsi_canvas *c, const struct axis *x,
 	}
 }
 
-static int check(const struct tsi_canvas *c, const struct axis *x,
-		 const struct axis *y)
+int tsi_pad_axes(uint32_t width, uint32_t height,
+		 const struct tsi_pad_border *b, enum tsi_pad_mode mode,
+		 struct tsi_pad_axis *x, struct tsi_pad_axis *y)
 {
+	*x = axis_of(width, b->left, b->right, mode);
+	*y = axis_of(height, b->top, b->bottom, mode);
 	if (x->n > 0 && x->out > 0 && y->n > 0 && y->out > 0)
 		return 0;
 	return tsi_err(TSOCK_EDATA,
 		       "negative padding leaves nothing of a picture of "
 		       "%u x %u",
-		       c->width, c->height);
+		       width, height);
 }
 
 int tsi_pad(struct tsi_canvas *c, const struct tsi_pad_border *b,
 	    enum tsi_pad_mode mode, const uint8_t *fill)
 {
-	struct axis x = axis_of(c->width, b->left, b->right, mode);
-	struct axis y = axis_of(c->height, b->top, b->bottom, mode);
+	struct tsi_pad_axis x, y;
 	uint8_t *dst;
 	int64_t *from;
-	int err = check(c, &x, &y);
+	int err = tsi_pad_axes(c->width, c->height, b, mode, &x, &y);
 
 	if (!err)
 		err = tsi_scratch_grow(&c->room,
@@ -132,10 +126,10 @@ int tsi_pad(struct tsi_canvas *c, const struct tsi_pad_border *b,
 		return err;
 	from = (int64_t *)(void *)c->room.p;
 	for (int64_t i = 0; i < x.out; i++)
-		from[i] = place(mode, x.start + i, x.first, x.n);
+		from[i] = tsi_pad_place(&x, i);
 	if (mode == TSI_PAD_CONSTANT)
 		tsi_fill(dst, (size_t)(x.out * y.out), c->channels, fill);
-	pad(c, &x, &y, mode, dst);
+	pad(c, &x, &y, dst);
 	tsi_canvas_turn(c, (uint32_t)x.out, (uint32_t)y.out, c->channels);
 	return 0;
 }

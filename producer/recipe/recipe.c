@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/err.h"
+
 void tsi_recipe_free(struct tsi_recipe *r)
 {
 	free(r);
@@ -75,6 +77,36 @@ int tsi_recipe_apply(const struct tsi_op *from, const double *draws,
 		op = op->next;
 	}
 	return err;
+}
+
+int tsi_recipe_mask(const struct tsi_recipe_view *v, const double *draws,
+		    struct tsi_mask *m)
+{
+	int err = 0;
+
+	for (const struct tsi_op *op = v->first; op && !err; op = op->next)
+		err = tsi_op_mask(op, draws, m);
+	return err;
+}
+
+int tsi_recipe_check_masks(const struct tsi_recipe *r)
+{
+	const struct tsi_op *found = NULL;
+
+	if (r->views > 1)
+		return tsi_err(TSOCK_EARG,
+			       "--masks: the recipe makes %u views of each "
+			       "image, and a mask is made for one alone",
+			       r->views);
+	for (const struct tsi_op *op = r->view[0].first; op && !found;
+	     op = op->next)
+		found = tsi_op_without_mask(op);
+	if (!found)
+		return 0;
+	return tsi_err(TSOCK_EARG,
+		       "--masks: %s can't be done to masks; leave it out of "
+		       "the recipe",
+		       found->type->name);
 }
 
 static uint32_t least_of(const struct tsi_recipe_view *v, uint32_t width,

@@ -77,6 +77,16 @@ const struct tsi_op *tsi_recipe_plan(const struct tsi_recipe_view *v,
 int tsi_recipe_apply(const struct tsi_op *from, const double *draws,
 		     struct tsi_canvas *c);
 
+/* Do all of a view to a mask.  Fails with TSOCK_ENOMEM, TSOCK_EDATA. */
+int tsi_recipe_mask(const struct tsi_recipe_view *v, const double *draws,
+		    struct tsi_mask *m);
+
+/*
+ * Can samples have masks?  EARG says why not: an operation that can't be done
+ * to them, or several views.
+ */
+int tsi_recipe_check_masks(const struct tsi_recipe *r);
+
 /*
  * Rows from the first one on of an image of this size below which no sample of
  * it can be, at least 1.

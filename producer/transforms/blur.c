@@ -76,6 +76,7 @@ const struct tsi_op_type tsi_op_gaussian_blur = {
 	.draws = "sigma",
 	.draw = draw_blur,
 	.apply = apply_blur,
+	.colours = true,
 };
 
 /* ------------------------------------------------------------------------
@@ -145,4 +146,5 @@ const struct tsi_op_type tsi_op_pil_gaussian_blur = {
 	.draws = "1 if it is done; the radius",
 	.draw = draw_pil,
 	.apply = apply_pil,
+	.colours = true,
 };

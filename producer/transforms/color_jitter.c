@@ -115,4 +115,5 @@ const struct tsi_op_type tsi_op_color_jitter = {
 		 "the factor of each",
 	.draw = draw,
 	.apply = apply,
+	.colours = true,
 };

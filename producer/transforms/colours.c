@@ -43,6 +43,7 @@ static int draw(const struct tsi_op *op, struct tsi_words *w, uint32_t width,
 		.draws = "1 if it is done", \
 		.draw = draw, \
 		.apply = id##_apply, \
+		.colours = true, \
 	};
 
 static const struct tsi_arg gray_args[] = { TSI_ARG_P("0.1"), { 0 } };
@@ -122,4 +123,5 @@ const struct tsi_op_type tsi_op_grayscale = {
 	.help = "the luminance in all three channels",
 	.check = check_channels,
 	.apply = apply_gray,
+	.colours = true,
 };

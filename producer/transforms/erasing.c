@@ -149,5 +149,6 @@ const struct tsi_op_type tsi_op_random_erasing = {
 	.draws = "1 if it is done; top, left, height, width of the box",
 	.draw = draw,
 	.apply = apply,
+	.colours = true,
 	.floats = true,
 };

@@ -78,3 +78,37 @@ int tsi_op_apply(const struct tsi_op *op, const double *draws,
 		err = tsi_op_apply(child_at(op, order[k]), draws, c);
 	return err;
 }
+
+int tsi_op_mask(const struct tsi_op *op, const double *draws,
+		struct tsi_mask *m)
+{
+	const struct tsi_op_type *type = op->type;
+	struct tsi_framing g;
+	unsigned order[TSI_OPS];
+	int err = 0;
+
+	if (type->mask)
+		return type->mask(op, draws + op->draws, m);
+	if (type->plan && framing_of(op, draws, m->width, m->height, &g))
+		return tsi_mask_frame(m, &g, 0);
+	if (!type->chosen)
+		return 0;
+	for (unsigned k = 0, n = type->chosen(op, draws + op->draws, order);
+	     k < n && !err; k++)
+		err = tsi_op_mask(child_at(op, order[k]), draws, m);
+	return err;
+}
+
+const struct tsi_op *tsi_op_without_mask(const struct tsi_op *op)
+{
+	const struct tsi_op_type *type = op->type;
+	const struct tsi_op *found = NULL;
+
+	if (type->mask || type->colours)
+		return NULL;
+	if (!type->chosen)
+		return type->plan && !type->apply ? NULL : op;
+	for (const struct tsi_op *c = op->child; c && !found; c = c->next)
+		found = tsi_op_without_mask(c);
+	return found;
+}

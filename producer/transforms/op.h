@@ -24,6 +24,7 @@
 
 #include "ops/canvas.h"
 #include "ops/framing.h"
+#include "ops/mask.h"
 #include "transforms/words.h"
 
 /* Most arguments of an operation, and numbers of an argument. */
@@ -157,6 +158,16 @@ struct tsi_op_type {
 	/* NULL: as it is planned.  Fails with TSOCK_ENOMEM. */
 	int (*apply)(const struct tsi_op *op, const double *draws,
 		     struct tsi_canvas *c);
+
+	/*
+	 * What it does to the mask of the picture; fails as apply does.  NULL,
+	 * for an operation that is always planned: that, with 0 where the mask
+	 * has nothing.
+	 */
+	int (*mask)(const struct tsi_op *op, const double *draws,
+		    struct tsi_mask *m);
+	/* Its apply moves no pixel: a mask stays as it is. */
+	bool colours;
 };
 
 /* An operation of a recipe. */
@@ -214,5 +225,12 @@ int tsi_op_draw(const struct tsi_op *op, struct tsi_op_sample *s,
 /* Do it to the canvas's picture.  Fails with TSOCK_ENOMEM. */
 int tsi_op_apply(const struct tsi_op *op, const double *draws,
 		 struct tsi_canvas *c);
+
+/* Do it to a mask.  Fails with TSOCK_ENOMEM, TSOCK_EDATA. */
+int tsi_op_mask(const struct tsi_op *op, const double *draws,
+		struct tsi_mask *m);
+
+/* The first operation, of op and those in it, that masks can't have, or NULL. */
+const struct tsi_op *tsi_op_without_mask(const struct tsi_op *op);
 
 #endif

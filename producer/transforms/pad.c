@@ -47,12 +47,13 @@ static bool check_fill(const struct tsi_arg_value *v, const char **why)
  * Pad
  */
 
-enum { PAD_PADDING, PAD_FILL, PAD_MODE };
+enum { PAD_PADDING, PAD_FILL, PAD_MODE, PAD_MASK_FILL };
 
 static const struct tsi_arg pad_args[] = {
 	[PAD_PADDING] = PADDING(NULL, false),
 	[PAD_FILL] = TSI_ARG_FILL,
 	[PAD_MODE] = TSI_ARG_PADDING_MODE,
+	[PAD_MASK_FILL] = TSI_ARG_MASK_FILL,
 	{ 0 },
 };
 
@@ -111,6 +112,17 @@ static int apply_pad(const struct tsi_op *op, const double *draws,
 	return tsi_pad(c, &b, mode_of(op, PAD_MODE), fill);
 }
 
+static int mask_pad(const struct tsi_op *op, const double *draws,
+		    struct tsi_mask *m)
+{
+	const struct tsi_pad_border b = border_of(&op->arg[PAD_PADDING]);
+
+	(void)draws;
+	return tsi_mask_pad(m, &b, mode_of(op, PAD_MODE),
+			    tsi_sizes_mask_fill(&op->arg[PAD_MASK_FILL],
+						&op->arg[PAD_FILL]));
+}
+
 const struct tsi_op_type tsi_op_pad = {
 	.name = "Pad",
 	.args = pad_args,
@@ -120,13 +132,14 @@ const struct tsi_op_type tsi_op_pad = {
 	.after = after_pad,
 	.plan = plan_pad,
 	.apply = apply_pad,
+	.mask = mask_pad,
 };
 
 /* ------------------------------------------------------------------------
  * RandomCrop
  */
 
-enum { SIZE, CROP_PADDING, IF_NEEDED, FILL, MODE };
+enum { SIZE, CROP_PADDING, IF_NEEDED, FILL, MODE, MASK_FILL };
 enum { TOP, LEFT };
 
 static const struct tsi_arg crop_args[] = {
@@ -137,6 +150,7 @@ static const struct tsi_arg crop_args[] = {
 			.value = "False" },
 	[FILL] = TSI_ARG_FILL,
 	[MODE] = TSI_ARG_PADDING_MODE,
+	[MASK_FILL] = TSI_ARG_MASK_FILL,
 	{ 0 },
 };
 
@@ -218,6 +232,19 @@ static void after_crop(const struct tsi_op *op, const double *draws,
 	*height = (uint32_t)op->arg[SIZE].v[0];
 }
 
+/* What is drawn, of the picture in its border. */
+static struct tsi_framing crop_of(const struct tsi_op *op, const double *draws,
+				  uint32_t width, uint32_t height)
+{
+	static const uint8_t black[3];
+	struct tsi_framing g = tsi_framing_of(width, height);
+
+	tsi_framing_crop(&g, (int64_t)draws[LEFT], (int64_t)draws[TOP],
+			 (uint32_t)op->arg[SIZE].v[1],
+			 (uint32_t)op->arg[SIZE].v[0], black);
+	return g;
+}
+
 static int apply_crop(const struct tsi_op *op, const double *draws,
 		      struct tsi_canvas *c)
 {
@@ -230,11 +257,23 @@ static int apply_crop(const struct tsi_op *op, const double *draws,
 	err = tsi_pad(c, &b, mode_of(op, MODE), fill);
 	if (err)
 		return err;
-	g = tsi_framing_of(c->width, c->height);
-	tsi_framing_crop(&g, (int64_t)draws[LEFT], (int64_t)draws[TOP],
-			 (uint32_t)op->arg[SIZE].v[1],
-			 (uint32_t)op->arg[SIZE].v[0], fill);
+	g = crop_of(op, draws, c->width, c->height);
 	return tsi_framing_apply(&g, c);
+}
+
+static int mask_crop(const struct tsi_op *op, const double *draws,
+		     struct tsi_mask *m)
+{
+	const struct tsi_pad_border b = crop_border(op, m->width, m->height);
+	const uint8_t fill =
+		tsi_sizes_mask_fill(&op->arg[MASK_FILL], &op->arg[FILL]);
+	int err = tsi_mask_pad(m, &b, mode_of(op, MODE), fill);
+	struct tsi_framing g;
+
+	if (err)
+		return err;
+	g = crop_of(op, draws, m->width, m->height);
+	return tsi_mask_frame(m, &g, fill);
 }
 
 static void size_crop(const struct tsi_op *op, struct tsi_op_size *s)
@@ -255,4 +294,5 @@ const struct tsi_op_type tsi_op_random_crop = {
 	.plan = plan_crop,
 	.moves = true,
 	.apply = apply_crop,
+	.mask = mask_crop,
 };

@@ -28,6 +28,17 @@ void tsi_sizes_fill(const struct tsi_arg_value *v, uint8_t *fill)
 		fill[k] = v->n ? (uint8_t)v->v[v->n == 3 ? k : 0] : 0;
 }
 
+uint8_t tsi_sizes_mask_fill(const struct tsi_arg_value *v,
+			    const struct tsi_arg_value *fill)
+{
+	uint8_t bytes[3];
+
+	if (v->n)
+		return (uint8_t)v->v[0];
+	tsi_sizes_fill(fill, bytes);
+	return fill->n == 3 ? 0 : bytes[0];
+}
+
 void tsi_sizes_fixed(const struct tsi_arg_value *v, struct tsi_op_size *size)
 {
 	size->known = true;

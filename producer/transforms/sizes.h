@@ -39,6 +39,13 @@
 		.least = 1, .most = 3, .min = 0, .max = 255, .none = true \
 	}
 
+/* The number that a mask gets beyond the picture; None: as the picture. */
+#define TSI_ARG_MASK_FILL \
+	{ \
+		.name = "mask_fill", .kind = TSI_ARG_WHOLE, .value = "None", \
+		.min = 0, .max = 255, .none = true \
+	}
+
 #define TSI_ARG_PADDING_MODE \
 	{ \
 		.name = "padding_mode", .kind = TSI_ARG_WORD, \
@@ -54,6 +61,13 @@ bool tsi_sizes_antialias(struct tsi_arg_value *v, const char **why);
 
 /* The bytes of a fill argument. */
 void tsi_sizes_fill(const struct tsi_arg_value *v, uint8_t *fill);
+
+/*
+ * The mask_fill argument: if there is none the number of a fill that has one,
+ * and 0 for a colour, which is no class.
+ */
+uint8_t tsi_sizes_mask_fill(const struct tsi_arg_value *v,
+			    const struct tsi_arg_value *fill);
 
 /* As struct tsi_op_type's size, of an operation with the size (h, w). */
 void tsi_sizes_fixed(const struct tsi_arg_value *v, struct tsi_op_size *size);

@@ -101,7 +101,8 @@ static void texts_are_what_print_shows(void **state)
 	is_text("Compose(\n    RandomChoice(\n    Pad(padding=3, fill=0, "
 		"padding_mode=constant)\n    RandomInvert(p=0.5)\n)(p=[1, "
 		"2])\n    CenterCrop(size=(8, 8))\n)",
-		"RandomChoice([Pad(padding=3, fill=0, padding_mode=constant) "
+		"RandomChoice([Pad(padding=3, fill=0, padding_mode=constant, "
+		"mask_fill=None) "
 		"RandomInvert(p=0.5)], p=(1, 2)) CenterCrop(size=(8, 8))");
 	is_text(nn, "RandomApply([RandomHorizontalFlip(p=0.25)], p=0.5) "
 		    "CenterCrop(size=(8, 8))");
@@ -123,7 +124,7 @@ static void views_have_operations_and_draws_of_their_own(void **state)
 		r->text,
 		"Views([CenterCrop(size=(3, 3))], 3 * [RandomCrop(size=(5, 5), "
 		"padding=None, pad_if_needed=False, fill=0, "
-		"padding_mode=constant)])");
+		"padding_mode=constant, mask_fill=None)])");
 	assert_string_equal(recipes_of("%s", r->text)->text, r->text);
 }
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """transform=: torchvision's objects as recipes, and what their ends say."""
 
+import collections
 import importlib
 import re
 import subprocess
@@ -110,6 +111,17 @@ def test_all_arguments_of_an_object_are_written(text):
             assert re.findall(r"(\w+)=", written) == re.findall(
                 r"(\w+)=", wanted
             )
+
+
+def test_a_fill_for_masks_is_the_operations_mask_fill():
+    tv_tensors = pytest.importorskip("torchvision.tv_tensors")
+    fill = collections.defaultdict(lambda: 0, {tv_tensors.Mask: 255})
+    text = text_of(v2.RandomCrop(480, pad_if_needed=True, fill=fill))
+    assert "fill=0, " in text and text.endswith("mask_fill=255)")
+    fill = {tv_tensors.Image: (1, 2, 3), "others": 9}
+    text = text_of(v2.Pad(4, fill=fill))
+    assert "fill=(1, 2, 3), " in text and text.endswith("mask_fill=9)")
+    assert text_of(v2.Pad(4, fill=7)).endswith("mask_fill=None)")
 
 
 def operations():

@@ -25,8 +25,8 @@ _CLASSES = {
     "RandomResizedCrop": "size scale ratio interpolation antialias",
     "RandomResizedCropAndInterpolation": "size scale ratio interpolation",
     "CenterCrop": "size",
-    "RandomCrop": "size padding pad_if_needed fill padding_mode",
-    "Pad": "padding fill padding_mode",
+    "RandomCrop": "size padding pad_if_needed fill padding_mode mask_fill",
+    "Pad": "padding fill padding_mode mask_fill",
     "RandomHorizontalFlip": "p",
     "RandomVerticalFlip": "p",
     "RandomRotation": "degrees interpolation expand center fill",
@@ -143,6 +143,16 @@ def _of_image(value: Any) -> Any:
     return None
 
 
+def _of_mask(fill: Any) -> Any:
+    """v2's fill for masks; None: the same as for images."""
+    if not isinstance(fill, Mapping):
+        return None
+    for key, value in fill.items():
+        if getattr(key, "__name__", key) == "Mask":
+            return value or 0
+    return fill.get("others") or 0
+
+
 def _dtype(value: Any) -> str:
     """"float32" of torch.float32."""
     return str(value).rpartition(".")[2]
@@ -178,7 +188,12 @@ def _call(name: str, transform: Any, **own: Any) -> str:
     """The operation with the transform's attributes, or own ones."""
     given = []
     for key in _CLASSES[name].split():
-        value = own[key] if key in own else getattr(transform, key)
+        if key in own:
+            value = own[key]
+        elif key == "mask_fill":
+            value = _of_mask(transform.fill)
+        else:
+            value = getattr(transform, key)
         value = _VALUES.get(key, _plain)(value)
         given.append("%s=%s" % (key, _value("%s's %s" % (name, key), value)))
     return "%s(%s)" % (name, ", ".join(given))

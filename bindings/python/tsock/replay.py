@@ -484,41 +484,52 @@ def _chosen(op: Operation, draws: Sequence[float]) -> list[int]:
     return [int(k) for k in draws]
 
 
-def _run(image: Any, op: Operation, draws: Sequence[float]) -> Any:
+def _run(
+    image: Any, op: Operation, draws: Sequence[float], how: dict[str, _Step]
+) -> Any:
     own = draws[: op.own()]
     if not op.children:
-        return _STEPS[op.name](image, op, own)
+        return how[op.name](image, op, own)
     at, starts = len(own), []
     for child in op.children:
         starts.append(at)
         at += _count(child)
     for k in _chosen(op, own):
         child = op.children[k]
-        image = _run(image, child, draws[starts[k] : starts[k] + _count(child)])
+        drawn = draws[starts[k] : starts[k] + _count(child)]
+        image = _run(image, child, drawn, how)
     return image
 
 
 def _steps(
-    image: Any, steps: Sequence[Operation], draws: Sequence[float]
+    image: Any,
+    steps: Sequence[Operation],
+    draws: Sequence[float],
+    how: dict[str, _Step],
 ) -> Any:
     at = 0
     for op in steps:
         count = _count(op)
-        image = _run(image, op, draws[at : at + count])
+        image = _run(image, op, draws[at : at + count], how)
         at += count
     return image
 
 
-def replay(image: Any, draws: Sequence[float], transform: str) -> Any:
+def replay(
+    image: Any, draws: Sequence[float], transform: str, mask: Any = None
+) -> Any:
     """What the producer made of an image, made by torchvision.
 
     image      the image of the sample's file, a PIL image of mode RGB
     draws      the sample's numbers of the stream's field "draws"
     transform  the recipe's full text, as `loader.transform` has it
+    mask       with masks=, the mask of the file: Image.open(path), an array or
+               a tensor
 
     Returns a PIL image, whose bytes are those of the sample, but for what
     `tsock-producer --transform help` says of an operation; of a transform with
-    Views a tuple of such images, the fields "image", "image2", ...
+    Views a tuple of such images, the fields "image", "image2", ...; with a mask
+    (image, mask), the latter a tv_tensors.Mask made by torchvision's v2.
     torchvision's pixels are those of the Pillow that is installed: the
     producer's are Pillow 13's, or with --pillow 12 those of an older one.
     """
@@ -534,6 +545,11 @@ def replay(image: Any, draws: Sequence[float], transform: str) -> Any:
         )
     images = []
     for view, count in zip(views, counts):
-        images.append(_steps(image, view, values[:count]))
+        images.append(_steps(image, view, values[:count], _STEPS))
+        if mask is not None:
+            masks = importlib.import_module(".replay_masks", __package__)
+            masks.check(view)
+            numbers = masks.mask_of(mask)
+            return images[0], _steps(numbers, view, values, masks.STEPS)
         values = values[count:]
     return tuple(images) if several else images[0]

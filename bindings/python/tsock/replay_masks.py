@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: MIT
+"""What a recipe does to a mask, by torchvision's v2 on a tv_tensors.Mask."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .replay import _STEPS, Operation, _mode, _sides
+
+_Step = Callable[[Any, Operation, Sequence[float]], Any]
+
+# They change colours, which a mask has none of.
+_COLOURS = (
+    "GaussianBlur",
+    "PILGaussianBlur",
+    "ColorJitter",
+    "Grayscale",
+    "RandomGrayscale",
+    "RandomSolarize",
+    "RandomPosterize",
+    "RandomInvert",
+    "RandomAutocontrast",
+    "RandomEqualize",
+    "RandomAdjustSharpness",
+    "RandomErasing",
+)
+
+
+def _functional() -> Any:
+    try:
+        return importlib.import_module("torchvision.transforms.v2.functional")
+    except ImportError as e:
+        raise ImportError("tsock.replay() needs torchvision") from e
+
+
+def _fill(op: Operation) -> Any:
+    if op["mask_fill"] is not None:
+        return op["mask_fill"]
+    return 0 if isinstance(op["fill"], tuple) else int(op["fill"] or 0)
+
+
+def _resize(mask: Any, op: Operation, draws: Sequence[float]) -> Any:
+    size = op["size"]
+    if size is not None:
+        size = list(size) if isinstance(size, tuple) else [size]
+    return _functional().resize(
+        mask, size, _mode("nearest"), op["max_size"]
+    )
+
+
+def _resized_crop(mask: Any, op: Operation, draws: Sequence[float]) -> Any:
+    top, left, height, width = map(int, draws[:4])
+    return _functional().resized_crop(
+        mask, top, left, height, width, list(op["size"]), _mode("nearest")
+    )
+
+
+def _center_crop(mask: Any, op: Operation, draws: Sequence[float]) -> Any:
+    return _functional().center_crop(mask, list(op["size"]))
+
+
+def _padded(mask: Any, op: Operation, sides: list[int]) -> Any:
+    left, top, right, bottom = sides
+    height, width = mask.shape
+    mode = op["padding_mode"]
+    inside = max(left, right) < width and max(top, bottom) < height
+    if inside or mode == "constant":
+        return _functional().pad(mask, sides, _fill(op), mode)
+    # torch refuses to mirror a mask more than once, which Pillow's way does.
+    numpy, torch = map(importlib.import_module, ("numpy", "torch"))
+    padded = numpy.pad(mask.numpy(), ((top, bottom), (left, right)), mode)
+    return type(mask)(torch.from_numpy(padded))
+
+
+def _pad(mask: Any, op: Operation, draws: Sequence[float]) -> Any:
+    return _padded(mask, op, _sides(op["padding"]))
+
+
+def _random_crop(mask: Any, op: Operation, draws: Sequence[float]) -> Any:
+    left, top, right, bottom = _sides(op["padding"])
+    height, width = op["size"]
+    if op["pad_if_needed"]:
+        x = max(0, width - (mask.shape[1] + left + right))
+        y = max(0, height - (mask.shape[0] + top + bottom))
+        left, right, top, bottom = left + x, right + x, top + y, bottom + y
+    mask = _padded(mask, op, [left, top, right, bottom])
+    return _functional().crop(mask, int(draws[0]), int(draws[1]), height, width)
+
+
+def _flip(name: str) -> _Step:
+    return lambda mask, op, draws: (
+        getattr(_functional(), name)(mask) if draws[0] else mask
+    )
+
+
+STEPS: dict[str, _Step] = {
+    "Resize": _resize,
+    "RandomResizedCrop": _resized_crop,
+    "RandomResizedCropAndInterpolation": _resized_crop,
+    "CenterCrop": _center_crop,
+    "Pad": _pad,
+    "RandomCrop": _random_crop,
+    "RandomHorizontalFlip": _flip("horizontal_flip"),
+    "RandomVerticalFlip": _flip("vertical_flip"),
+}
+for _name in _COLOURS:
+    STEPS[_name] = lambda mask, op, draws: mask
+
+
+def mask_of(given: Any) -> Any:
+    """A PIL image, an array or a tensor, as a tv_tensors.Mask."""
+    numpy, torch = map(importlib.import_module, ("numpy", "torch"))
+    mask = importlib.import_module("torchvision.tv_tensors").Mask
+    numbers = numpy.array(given)
+    if numbers.ndim != 2:
+        raise ValueError(
+            "replay: a mask has one number for each pixel, and this one has "
+            "the shape %r" % (numbers.shape,)
+        )
+    return mask(torch.from_numpy(numbers.astype(numpy.uint8)))
+
+
+def check(steps: Sequence[Operation]) -> None:
+    """A ValueError for what isn't done to masks."""
+    for op in steps:
+        if op.name in _STEPS and op.name not in STEPS:
+            raise ValueError("replay: %s can't be done to masks" % op.name)
+        check(op.children)
