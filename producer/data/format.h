@@ -34,6 +34,10 @@ struct tsi_format {
 	bool names_stream;
 	/* A folder of files per class, which --root is checked for. */
 	bool has_class_folders;
+	/* Each sample is a file of its own, so that others may lie beside it. */
+	bool has_file_each;
+	/* Samples have no classes: their label is -1. */
+	bool unlabelled;
 	/*
 	 * Its scan reads an index that was written once: the cache keeps no
 	 * copy, and no sample is looked at but those that scan marks bad.
@@ -138,6 +142,16 @@ static inline bool tsi_format_has_class_folders(const struct tsi_format *f)
 	return f->has_class_folders;
 }
 
+static inline bool tsi_format_has_file_each(const struct tsi_format *f)
+{
+	return f->has_file_each;
+}
+
+static inline bool tsi_format_unlabelled(const struct tsi_format *f)
+{
+	return f->unlabelled;
+}
+
 static inline bool tsi_format_keeps_index(const struct tsi_format *f)
 {
 	return f->keeps_index;
@@ -157,6 +171,7 @@ tsi_format_fields(const struct tsi_format *f, unsigned *n)
 #define TSI_FORMATS(F) \
 	F(imagenet, "DIR/train and DIR/val, a folder per class in each") \
 	F(imagefolder, "DIR itself, or DIR/SPLIT with --split") \
+	F(images, "DIR's images at any depth, without classes") \
 	F(webdataset, "the tar files of DIR, or DIR/train-{000..146}.tar; " \
 		      "images with .cls " \
 		      "or .json beside them") \

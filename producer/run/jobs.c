@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "data/format.h"
 #include "run/worker.h"
 
 struct tsi_job *tsi_jobs_free(struct tsi_job *job)
@@ -60,7 +61,9 @@ static void put_key(const struct tsi_index *x, uint64_t file,
 void tsi_jobs_describe(const struct tsi_job *j, const struct tsi_index *x,
 		       const struct tsi_box *box, const struct tsi_slots *to)
 {
-	*to->label = tsi_index_label(x, j->target.file);
+	*to->label = tsi_format_unlabelled(tsi_index_format(x))
+			     ? -1
+			     : tsi_index_label(x, j->target.file);
 	*to->index = (int64_t)j->target.file;
 	if (to->weight)
 		*to->weight = tsi_index_weight(x, j->target.file);

@@ -49,6 +49,11 @@ def _files(folder: str, above: tuple[tuple[int, int], ...]) -> Iterator[str]:
                 yield entry.path
 
 
+def scan_images(root: str) -> list[tuple[str, int]]:
+    """(path, -1) of every image at any depth, of a data set of images alone."""
+    return [(path, -1) for path in sorted(_files(root, ()), key=os.path.split)]
+
+
 def scan(root: str, classes: list[str]) -> list[tuple[str, int]]:
     """(path, label) of every image, in ImageFolder's order."""
     status = os.stat(root)
@@ -158,8 +163,8 @@ class Dataset:
 
     @property
     def root(self) -> str:
-        """The folder with the classes' folders."""
-        if self._kind not in IMAGE_FOLDERS or not self._root:
+        """The folder with the images, or with the classes' folders."""
+        if self._kind not in (*IMAGE_FOLDERS, "images") or not self._root:
             raise AttributeError(
                 "stream %r doesn't serve a folder of images that could be "
                 "looked at here (its producer says %s); labels, where the "
@@ -177,7 +182,10 @@ class Dataset:
         """(path, label) of every file, by its index in the data set."""
         if self._samples is None:
             try:
-                found = scan(self.root, self.classes)
+                if self._kind == "images":
+                    found = scan_images(self.root)
+                else:
+                    found = scan(self.root, self.classes)
                 if self._select is not None:
                     found = select(self._select, self.root, found)
             except OSError as e:

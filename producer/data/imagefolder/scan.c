@@ -65,6 +65,7 @@ struct scan {
 	struct class_scan *class_;
 	uint64_t classes;
 	uint64_t class_cap;
+	bool flat; /* the root is the folder of the only class */
 };
 
 static int no_memory(void)
@@ -82,6 +83,12 @@ static struct dirent *next_dirent(DIR *d)
 		e = readdir(d);
 	} while (e && (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..")));
 	return e;
+}
+
+/* What stands before the names in a folder: NULL in the root itself. */
+static const char *above(const char *folder)
+{
+	return *folder ? folder : NULL;
 }
 
 /* Open a folder and note what the cache and the loop check need of it. */
@@ -129,7 +136,7 @@ static bool loops(const struct scan *s, const struct class_scan *c,
 	return false;
 }
 
-static int add_folder(struct class_scan *c, const char *above, const char *name,
+static int add_folder(struct class_scan *c, const char *in, const char *name,
 		      uint32_t parent)
 {
 	uint64_t cap = c->folder_cap;
@@ -146,7 +153,7 @@ static int add_folder(struct class_scan *c, const char *above, const char *name,
 	f = &c->folder[c->folders];
 	memset(f, 0, sizeof(*f));
 	f->parent = parent;
-	err = tsi_text_add(&c->text, above, name, &f->path);
+	err = tsi_text_add(&c->text, in, name, &f->path);
 	if (!err)
 		c->folders++;
 	return err;
@@ -177,8 +184,9 @@ static int read_folder(struct class_scan *c, uint32_t i, DIR *d)
 		enum tsi_folder_kind kind = tsi_folder_kind(d, e, dev);
 
 		if (kind == TSI_FOLDER_FOLDER)
-			err = add_folder(c, c->text.base + c->folder[i].path,
-					 e->d_name, i);
+			err = add_folder(
+				c, above(c->text.base + c->folder[i].path),
+				e->d_name, i);
 		else if (tsi_folder_is_image(e->d_name))
 			err = add_file(c, e->d_name, kind == TSI_FOLDER_ODD);
 	}
@@ -241,6 +249,19 @@ static void sort_class(struct class_scan *c)
 		c->text.base);
 }
 
+/* The tree below this folder. */
+static int scan_class(const struct scan *s, struct class_scan *c,
+		      const char *folder)
+{
+	int err = add_folder(c, NULL, folder, NONE);
+
+	for (uint32_t i = 0; i < c->folders && !err; i++)
+		err = scan_folder(s, c, i);
+	if (!err)
+		sort_class(c);
+	return err;
+}
+
 static int scan_classes(void *arg, uint64_t first, uint64_t last)
 {
 	struct scan *s = arg;
@@ -250,11 +271,7 @@ static int scan_classes(void *arg, uint64_t first, uint64_t last)
 		struct class_scan *c = &s->class_[k];
 
 		c->name = s->names.base + s->order[k];
-		err = add_folder(c, NULL, c->name, NONE);
-		for (uint32_t i = 0; i < c->folders && !err; i++)
-			err = scan_folder(s, c, i);
-		if (!err)
-			sort_class(c);
+		err = scan_class(s, c, c->name);
 	}
 	return err;
 }
@@ -302,14 +319,18 @@ static struct tsi_table_lengths measure(const struct scan *s)
 {
 	struct tsi_table_lengths n = {
 		.classes = (uint32_t)s->classes,
-		.names_len =
-			strlen(tsi_root_path(s->root)) + 1 + s->names.len + 1,
-		.stamps = 1,
+		.names_len = strlen(tsi_root_path(s->root)) + 1,
 	};
+
+	if (!s->flat) {
+		n.names_len += 1;
+		n.stamps = 1;
+	}
 
 	for (uint64_t k = 0; k < s->classes; k++) {
 		const struct class_scan *c = &s->class_[k];
 
+		n.names_len += strlen(c->name) + 1;
 		n.count += c->files;
 		n.stamps += c->folders;
 		for (uint32_t i = 0; i < c->folders; i++) {
@@ -317,7 +338,8 @@ static struct tsi_table_lengths measure(const struct scan *s)
 			const char *path = c->text.base + f->path;
 
 			n.names_len += strlen(path) + 1;
-			n.paths_len += f->files * (strlen(path) + 1);
+			if (above(path))
+				n.paths_len += f->files * (strlen(path) + 1);
 		}
 		for (uint64_t j = 0; j < c->files; j++)
 			n.paths_len +=
@@ -330,7 +352,8 @@ static int put_file(struct tsi_table_writer *w, const char *folder,
 		    const struct class_scan *c, const struct file *f,
 		    uint32_t label)
 {
-	uint64_t path = tsi_table_put_path(w, folder, c->text.base + f->name);
+	uint64_t path =
+		tsi_table_put_path(w, above(folder), c->text.base + f->name);
 
 	tsi_table_put_row(w, path, label, 0, 0);
 	return f->odd ? tsi_table_add_bad(w->table, w->rows - 1,
@@ -364,19 +387,24 @@ static int fill_table(const struct scan *s, struct tsi_table *t)
 
 	if (err)
 		return err;
-	tsi_table_put_stamp(&w, "", &s->top.stamp);
+	if (!s->flat)
+		tsi_table_put_stamp(&w, "", &s->top.stamp);
 	for (uint64_t k = 0; k < s->classes && !err; k++)
 		err = put_class(&w, &s->class_[k], (uint32_t)k);
 	return err;
 }
 
+static void free_class(struct class_scan *c)
+{
+	free(c->text.base);
+	free(c->folder);
+	free(c->file);
+}
+
 static void free_scan(struct scan *s)
 {
-	for (uint64_t k = 0; s->class_ && k < s->classes; k++) {
-		free(s->class_[k].text.base);
-		free(s->class_[k].folder);
-		free(s->class_[k].file);
-	}
+	for (uint64_t k = 0; s->class_ && k < s->classes; k++)
+		free_class(&s->class_[k]);
 	free(s->class_);
 	free(s->order);
 	free(s->names.base);
@@ -393,5 +421,25 @@ int tsi_imagefolder_scan(const struct tsi_root *root, unsigned threads,
 	if (!err)
 		err = fill_table(&s, t);
 	free_scan(&s);
+	return err;
+}
+
+int tsi_imagefolder_scan_images(const struct tsi_root *root, unsigned threads,
+				struct tsi_table *t)
+{
+	struct class_scan all = { .name = "." };
+	struct scan s = {
+		.root = root, .class_ = &all, .classes = 1, .flat = true
+	};
+	int err = scan_class(&s, &all, "");
+
+	(void)threads;
+	if (!err && !all.files)
+		err = tsi_err(TSOCK_EDATA,
+			      "no images in %s, nor in the folders below it",
+			      tsi_root_path(root));
+	if (!err)
+		err = fill_table(&s, t);
+	free_class(&all);
 	return err;
 }

@@ -24,4 +24,11 @@
 int tsi_imagefolder_scan(const struct tsi_root *root, unsigned threads,
 			 struct tsi_table *t);
 
+/*
+ * Likewise, of all images in the tree, as if the root were the folder of the
+ * only class, which is called ".".
+ */
+int tsi_imagefolder_scan_images(const struct tsi_root *root, unsigned threads,
+				struct tsi_table *t);
+
 #endif
