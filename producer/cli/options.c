@@ -266,6 +266,37 @@ static void default_name(struct tsi_options *o)
 		 len ? "" : tsi_format_name(o->data.format), tail);
 }
 
+/* The format, and which part: as asked, or by what lies in the root. */
+static void choose_format(struct tsi_options *o)
+{
+	const struct tsi_format *found =
+		o->dataset == TSI_UNSET ? tsi_guess_format(o->root)
+					: tsi_format_at((unsigned)o->dataset);
+
+	if (o->split == TSI_UNSET)
+		o->split = tsi_format_has_splits(found) ? TSI_SPLIT_TRAIN
+							: TSI_SPLIT_NONE;
+	/* Where there are masks, folders needn't be classes. */
+	if (o->masks && o->dataset == TSI_UNSET &&
+	    tsi_format_has_class_folders(found))
+		found = &tsi_format_images;
+	o->data.format = found;
+}
+
+/* The folder of masks has the data set's folders, that of the split too. */
+static int find_masks(struct tsi_options *o)
+{
+	const char *split = o->data.folder + strlen(o->data.root);
+
+	if (!o->masks)
+		return 0;
+	if (asprintf(&o->data.masks, "%s%s", o->masks, split) < 0) {
+		o->data.masks = NULL;
+		return tsi_err(TSOCK_ENOMEM, "no memory for the options");
+	}
+	return tsi_recipe_check_masks(o->recipe);
+}
+
 /* What depends on other options. */
 static int complete(struct tsi_options *o)
 {
@@ -277,13 +308,7 @@ static int complete(struct tsi_options *o)
 	if (tsi_advice_url(o->root))
 		return TSOCK_EARG;
 	o->data.root = o->root;
-	o->data.format = o->dataset == TSI_UNSET
-				 ? tsi_guess_format(o->root)
-				 : tsi_format_at((unsigned)o->dataset);
-	if (o->split == TSI_UNSET)
-		o->split = tsi_format_has_splits(o->data.format)
-				   ? TSI_SPLIT_TRAIN
-				   : TSI_SPLIT_NONE;
+	choose_format(o);
 	o->data.split = o->split;
 	if (!o->name[0])
 		default_name(o);
@@ -318,7 +343,7 @@ static int complete(struct tsi_options *o)
 	if (!o->data.folder)
 		return tsi_err(TSOCK_ENOMEM, "no memory for the options");
 	tsi_transform_warn(o);
-	return 0;
+	return find_masks(o);
 }
 
 static const struct tsi_options defaults = {
@@ -373,7 +398,8 @@ int tsi_options_parse(struct tsi_options *out, int argc, char **argv)
 void tsi_options_fini(struct tsi_options *o)
 {
 	free(o->data.folder);
-	o->data.folder = NULL;
+	free(o->data.masks);
+	o->data.folder = o->data.masks = NULL;
 	tsi_recipe_free(o->recipe);
 	o->recipe = NULL;
 }
@@ -385,6 +411,7 @@ void tsi_options_pipeline(const struct tsi_options *o,
 		.format = o->data.format,
 		.folder = o->data.folder,
 		.select = o->select,
+		.masks = o->data.masks,
 		.keys = o->keys,
 		.grows = o->grows,
 		.on_error = (enum tsi_on_error)o->on_error,

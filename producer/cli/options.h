@@ -46,6 +46,7 @@ struct tsi_dataset {
 	uint64_t split;   /* enum tsi_split */
 	const char *root; /* as given */
 	char *folder;     /* the tree: root, or root/split, see split.h */
+	char *masks;      /* likewise, of --masks; NULL: there are none */
 };
 
 struct tsi_shard {

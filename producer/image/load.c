@@ -31,6 +31,7 @@ struct tsi_image {
 	uint8_t *more[TSI_RECIPE_VIEWS -
 		      1];              /* where those behind the first go */
 	double *draws;                 /* of the sample at hand */
+	struct tsi_image_drawn last;   /* which has this image */
 	struct tsi_decoder *decoder[]; /* one of each format */
 };
 
@@ -89,27 +90,6 @@ void tsi_image_destroy(struct tsi_image *img)
 	free(img);
 }
 
-/* Both edges are to shrink so many times at least: 1, 2, 4 or 8. */
-static unsigned shrink_of(const struct tsi_framing_axes *p)
-{
-	unsigned n = 8;
-
-	while (n > 1 && (p->x.in / n < p->x.out || p->y.in / n < p->y.out))
-		n /= 2;
-	return n;
-}
-
-/* Scale a part of an edge, from *at on, to the image at 1/n of its size. */
-static void shrink_edge(struct tsi_axis *a, uint32_t *at, unsigned n)
-{
-	uint32_t end = (*at + a->in + n - 1) / n;
-
-	a->from = (double)(*at % n) / n;
-	a->span = (double)a->in / n;
-	*at /= n;
-	a->in = end - *at;
-}
-
 /* How a view is made: geometry first, and then what is left of its recipe. */
 struct view_plan {
 	struct tsi_framing framing;
@@ -136,18 +116,11 @@ struct plan {
 static unsigned make_fast(const struct tsi_image *img,
 			  const struct tsi_decoder *d, struct plan *plan)
 {
-	unsigned n;
-
 	if (!img->opts.fast || !d->ops->shrinks)
 		return 0;
 	if (plan->views > 1 || plan->framing.filter == TSI_FILTER_NEAREST)
 		return 1;
-	n = shrink_of(&plan->axes);
-	if (n > 1) {
-		shrink_edge(&plan->axes.x, &plan->left, n);
-		shrink_edge(&plan->axes.y, &plan->top, n);
-	}
-	return n;
+	return tsi_framing_shrink(&plan->axes, &plan->left, &plan->top);
 }
 
 /* A large image's memory comes out of the budget, and only a large one's. */
@@ -249,13 +222,18 @@ static int make_views(struct tsi_image *img, struct tsi_decoder *d,
 	return err;
 }
 
-/* Bytes of memory that pictures of so many pixels take on the canvas. */
-static uint64_t canvas_need(const struct plan *plan, uint64_t pixels)
+/* Memory for pictures of so many pixels on the canvas, and for the mask. */
+static uint64_t canvas_need(const struct tsi_image *img,
+			    const struct plan *plan, uint64_t pixels)
 {
+	uint64_t mask = img->opts.masks ? tsi_image_mask_need(img->last.width,
+							      img->last.height)
+					: 0;
+
 	if (is_finished(plan))
-		return 0;
-	return (plan->views > 1 ? 3 : 2) *
-	       tsi_scratch_need(pixels * 3 + TSI_CANVAS_SLACK);
+		return mask;
+	return mask + (plan->views > 1 ? 3 : 2) *
+			      tsi_scratch_need(pixels * 3 + TSI_CANVAS_SLACK);
 }
 
 /* The least part of the image that holds those of all views. */
@@ -350,6 +328,8 @@ static int load_sample(struct tsi_image *img, const struct tsi_image_head *head,
 			       "and %u x %u",
 			       head->width, head->height, sample->width,
 			       sample->height);
+	img->last = (struct tsi_image_drawn){ head->width, head->height,
+					      img->draws };
 	err = make_plan(img, sample, &plan, &most);
 	if (err)
 		return err;
@@ -358,7 +338,7 @@ static int load_sample(struct tsi_image *img, const struct tsi_image_head *head,
 	err = claim(img, d->ops->need(d) +
 				 tsi_resample_need(&plan.axes.x, &plan.axes.y,
 						   img->passes) +
-				 canvas_need(&plan, most));
+				 canvas_need(img, &plan, most));
 	if (err)
 		return err;
 	return plan.views > 1 ? make_views(img, d, &plan, dst)
@@ -405,9 +385,9 @@ void tsi_image_set_more(struct tsi_image *img, uint8_t *const *to)
 		img->more[k - 1] = to[k - 1];
 }
 
-void tsi_image_copy_draws(const struct tsi_image *img, void *to)
+struct tsi_image_drawn tsi_image_last(const struct tsi_image *img)
 {
-	memcpy(to, img->draws, img->opts.recipe->draws * sizeof(double));
+	return img->last;
 }
 
 void tsi_image_trust(struct tsi_image *img, bool trusted)

@@ -36,6 +36,7 @@
 #ifndef TSI_IMAGE_LOAD_H
 #define TSI_IMAGE_LOAD_H
 
+#include "image/mask.h"
 #include "pixel/image.h"
 
 /* Decoders and scratch memory of one worker thread. */
@@ -72,11 +73,11 @@ int tsi_image_load(struct tsi_image *img, const void *data, size_t len,
 void tsi_image_set_more(struct tsi_image *img, uint8_t *const *to);
 
 /*
- * The draws of the sample that was loaded last, as many numbers as the recipe
- * has, to memory that needn't be aligned.  tsi_image_bottom() draws, too: what
- * it drew is in their place then.
+ * The sample that was loaded last: the size of its image, and its draws, as many
+ * numbers as the recipe has.  tsi_image_bottom() draws, too: what it drew is in
+ * their place then.
  */
-void tsi_image_copy_draws(const struct tsi_image *img, void *to);
+struct tsi_image_drawn tsi_image_last(const struct tsi_image *img);
 
 /* As tsi_image_load(), for a file that has this number in the index. */
 int tsi_image_load_file(struct tsi_image *img, uint64_t file, const void *data,

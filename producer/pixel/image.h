@@ -34,6 +34,7 @@ struct tsi_image_opts {
 	uint64_t seed;                   /* key of the random draws */
 	uint32_t pillow; /* major version to equal; 0 is the newest, 13 */
 	bool fast;       /* JPEG: fewer computations, other pixels */
+	bool masks;      /* a mask is loaded behind each image: memory for it */
 	/* For large images; NULL: no limit.  Outlives the decoder. */
 	struct tsi_budget_claim *claim;
 	/*

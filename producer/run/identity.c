@@ -75,10 +75,24 @@ static void put_order(FILE *f, const struct tsi_pipeline_opts *o,
 	put_flag(f, "grows", o->grows, described);
 }
 
+/* A folder or file, by its absolute path where it is there. */
+static void put_path(FILE *f, const char *key, const char *given,
+		     bool described)
+{
+	char *path = given ? realpath(given, NULL) : NULL;
+
+	if (given)
+		put_text(f, key, path ? path : given);
+	else
+		put_none(f, key, described);
+	free(path);
+}
+
 static void put_image(FILE *f, const struct tsi_pipeline_opts *o,
 		      bool described)
 {
 	put_text(f, "transform", o->recipe->text);
+	put_path(f, "masks", o->masks, described);
 	/* Pixels are those of up to 12, or those of 13 and later. */
 	put_number(f, "pillow", o->pillow && o->pillow < 13 ? 12 : 13);
 	put_flag(f, "fast", o->fast, described);
@@ -97,7 +111,8 @@ static void put_samples(FILE *f, const struct tsi_sampler *s)
 		fprintf(f, "weights=%016" PRIx64 "\n",
 			tsi_index_weights_fingerprint(x));
 	}
-	put_number(f, "classes", tsi_index_classes(x));
+	if (!tsi_format_unlabelled(tsi_index_format(x)))
+		put_number(f, "classes", tsi_index_classes(x));
 }
 
 int tsi_identity_text(const struct tsi_pipeline_opts *o,
@@ -153,17 +168,6 @@ static void put_folder(FILE *f, const struct tsi_pipeline_opts *o, bool alike)
 	tsi_root_close(&root);
 }
 
-static void put_select(FILE *f, const char *select)
-{
-	char *path = select ? realpath(select, NULL) : NULL;
-
-	if (select)
-		put_text(f, "select", path ? path : select);
-	else
-		put_none(f, "select", true);
-	free(path);
-}
-
 void tsi_identity_describe(const struct tsi_pipeline_opts *o, bool alike,
 			   FILE *to)
 {
@@ -172,7 +176,7 @@ void tsi_identity_describe(const struct tsi_pipeline_opts *o, bool alike,
 	if (!segments && o->order != TSOCK_ORDER_SEQUENTIAL)
 		segments = 1;
 	put_folder(to, o, alike);
-	put_select(to, o->select);
+	put_path(to, "select", o->select, true);
 	put_order(to, o, segments, true);
 	put_image(to, o, true);
 }

@@ -33,6 +33,7 @@ struct tsi_pipeline_opts {
 	const struct tsi_format *format;
 	const char *folder; /* what the format reads */
 	const char *select; /* file of the samples to serve; NULL: all */
+	const char *masks;  /* folder of the images' masks; NULL: none */
 	bool keys;          /* samples have the field key */
 	bool grows;         /* the files may change while it is served */
 	enum tsi_on_error on_error;

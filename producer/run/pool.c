@@ -42,7 +42,8 @@ struct tsi_pool {
 	_Atomic unsigned limit; /* threads that may claim; written under lock */
 	bool weighted;          /* samples have the field weight */
 	uint32_t key_width;     /* bytes of the field key; 0: there is none */
-	bool draws;             /* there is a field draws */
+	bool draws;             /* there is a field draws, */
+	bool masks;             /* and one mask */
 	unsigned views;         /* images of a sample */
 	pthread_mutex_t lock;
 	pthread_cond_t raised; /* the limit, or the pool is closing */
@@ -87,6 +88,8 @@ static void slots_of(void *arg, uint64_t seq, struct tsi_slots *out)
 		out->key = tsock_serve_slot(s, next++, seq);
 	if (p->draws)
 		out->draws = tsock_serve_slot(s, next++, seq);
+	if (p->masks)
+		out->mask = tsock_serve_slot(s, next++, seq);
 	for (unsigned k = 1; k < p->views; k++)
 		out->more[k - 1] = tsock_serve_slot(s, next++, seq);
 	out->key_width = p->key_width;
@@ -223,6 +226,7 @@ int tsi_pool_create(struct tsi_sampler *s, const struct tsi_pool_opts *opts,
 	p->weighted = tsi_index_select(tsi_sampler_index(s)) != NULL;
 	p->key_width = opts->key_width;
 	p->draws = opts->draws;
+	p->masks = opts->masks;
 	p->views = opts->views;
 	p->depth = depth < 1           ? 1
 		   : depth > DEPTH_MAX ? DEPTH_MAX

@@ -26,6 +26,7 @@ enum tsi_field {
 	TSI_FIELD_WEIGHT, /* of a selection alone */
 	TSI_FIELD_KEY,    /* if asked for, */
 	TSI_FIELD_DRAWS,  /* and if there are any: without the ones before */
+	TSI_FIELD_MASK,   /* if there are masks */
 	TSI_FIELD_MORE,   /* then the views behind the first */
 	TSI_FIELDS = TSI_FIELD_MORE + TSI_RECIPE_VIEWS - 1,
 };
@@ -47,7 +48,8 @@ struct tsi_pool_opts {
 	uint64_t image_memory;       /* bytes that large images share */
 	uint64_t cache;     /* bytes that packed images may take; 0: none */
 	uint32_t key_width; /* bytes of the field key; 0: there is none */
-	bool draws;         /* there is a field draws */
+	bool draws;         /* there is a field draws, */
+	bool masks;         /* and one mask */
 	unsigned views;     /* images of a sample */
 	/*
 	 * Samples in the ring: what the workers read ahead stays small against

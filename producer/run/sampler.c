@@ -26,6 +26,7 @@ struct tsi_sampler {
 	struct tsi_substitutes *substitutes;
 	struct tsi_jpeg_index *jpeg_index; /* NULL: none is kept */
 	bool stock_jpeg;
+	struct tsi_masks *masks; /* NULL: samples have none */
 };
 
 static int sniff(void *arg, const void *data, size_t len, bool whole)
@@ -145,6 +146,28 @@ static int open_jpeg(struct tsi_sampler *s)
 				     &s->jpeg_index);
 }
 
+static void remember_bad(void *arg, uint64_t file)
+{
+	const struct tsi_sampler *s = arg;
+
+	/* What ends the stream isn't passed by. */
+	if (!tsi_sampler_raises(s))
+		tsi_badfiles_remember(s->bad, file, NULL, tsi_badfiles_now());
+}
+
+static int open_masks(struct tsi_sampler *s)
+{
+	int err;
+
+	if (!s->o->masks)
+		return 0;
+	err = tsi_masks_open(s->o->masks, s->index, &s->masks);
+	if (!err)
+		err = tsi_masks_look(s->masks, s->o->look_at_all, s->badlist,
+				     remember_bad, s);
+	return err;
+}
+
 int tsi_sampler_open(const struct tsi_pipeline_opts *o,
 		     struct tsi_sampler **out)
 {
@@ -161,6 +184,8 @@ int tsi_sampler_open(const struct tsi_pipeline_opts *o,
 		err = open_order(s);
 	if (!err)
 		err = tsi_badfiles_create(s->index, &s->bad);
+	if (!err)
+		err = open_masks(s);
 	if (!err)
 		err = tsi_substitutes_create(s->index, o->seed,
 					     &s->substitutes);
@@ -180,6 +205,7 @@ void tsi_sampler_close(struct tsi_sampler *s)
 		return;
 	tsi_jpeg_index_destroy(s->jpeg_index);
 	tsi_substitutes_destroy(s->substitutes);
+	tsi_masks_close(s->masks);
 	tsi_badlist_destroy(s->badlist);
 	tsi_badfiles_destroy(s->bad);
 	free(s->bounds);
@@ -200,6 +226,7 @@ struct tsi_image_opts tsi_sampler_image_opts(const struct tsi_sampler *s)
 		.seed = s->o->seed,
 		.pillow = s->o->pillow,
 		.fast = s->o->fast,
+		.masks = s->masks != NULL,
 		.stock_jpeg = s->stock_jpeg,
 		.jpeg_index = s->jpeg_index,
 	};
@@ -208,6 +235,11 @@ struct tsi_image_opts tsi_sampler_image_opts(const struct tsi_sampler *s)
 const struct tsi_index *tsi_sampler_index(const struct tsi_sampler *s)
 {
 	return s->index;
+}
+
+const struct tsi_masks *tsi_sampler_masks(const struct tsi_sampler *s)
+{
+	return s->masks;
 }
 
 uint64_t tsi_sampler_epoch_len(const struct tsi_sampler *s)

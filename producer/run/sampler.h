@@ -18,6 +18,7 @@
 #include "pixel/image.h"
 #include "run/badfiles.h"
 #include "run/badlist.h"
+#include "run/masks.h"
 #include "run/pipeline.h"
 #include "run/substitute.h"
 
@@ -47,6 +48,9 @@ bool tsi_sampler_raises(const struct tsi_sampler *s);
 struct tsi_image_opts tsi_sampler_image_opts(const struct tsi_sampler *s);
 
 const struct tsi_index *tsi_sampler_index(const struct tsi_sampler *s);
+
+/* The images' masks; NULL: samples have none. */
+const struct tsi_masks *tsi_sampler_masks(const struct tsi_sampler *s);
 
 /* N, the samples of an epoch. */
 uint64_t tsi_sampler_epoch_len(const struct tsi_sampler *s);

@@ -44,6 +44,7 @@ static const struct tsock_field fields[TSI_FIELDS] = {
 	[TSI_FIELD_WEIGHT] = { .name = "weight", .dtype = TSOCK_F32 },
 	[TSI_FIELD_KEY] = { .name = "key", .dtype = TSOCK_U8, .ndim = 1 },
 	[TSI_FIELD_DRAWS] = { .name = "draws", .dtype = TSOCK_F64, .ndim = 1 },
+	[TSI_FIELD_MASK] = { .name = "mask", .dtype = TSOCK_U8, .ndim = 2 },
 };
 
 static void set_size(struct tsock_field *f, const struct tsi_recipe_view *v)
@@ -75,6 +76,11 @@ static void serve_opts(const struct tsi_pipeline_opts *o, uint32_t key_width,
 	if (o->recipe->draws) {
 		schema[out->nfields] = fields[TSI_FIELD_DRAWS];
 		schema[out->nfields++].shape[0] = o->recipe->draws;
+	}
+	if (o->masks) {
+		schema[out->nfields] = fields[TSI_FIELD_MASK];
+		schema[out->nfields].shape[0] = o->recipe->view[0].height;
+		schema[out->nfields++].shape[1] = o->recipe->view[0].width;
 	}
 	for (unsigned k = 1; k < o->recipe->views; k++) {
 		struct tsock_field *f = &schema[out->nfields++];
@@ -221,8 +227,10 @@ static int open_server(struct tsi_service *s)
 {
 	const struct tsi_index *x = tsi_sampler_index(s->sampler);
 	struct tsock_field schema[TSI_FIELDS];
-	uint32_t n = tsi_index_classes(x);
-	const char **classes = calloc(n, sizeof(*classes));
+	uint32_t n = tsi_format_unlabelled(tsi_index_format(x))
+			     ? 0
+			     : tsi_index_classes(x);
+	const char **classes = calloc(n + 1, sizeof(*classes));
 	struct tsock_serve_opts opts;
 	char *identity = NULL;
 	int err;
@@ -292,6 +300,7 @@ int tsi_service_start(struct tsi_service *s)
 		.cache = s->o->image_cache,
 		.key_width = s->key_width,
 		.draws = s->o->recipe->draws > 0,
+		.masks = s->o->masks != NULL,
 		.views = s->o->recipe->views,
 		.open_files = s->o->open_files,
 		.capacity = s->geometry.capacity,

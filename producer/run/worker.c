@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "image/load.h"
 #include "base/clock.h"
@@ -19,12 +20,14 @@
 #include "io/reader.h"
 #include "run/jobs.h"
 #include "run/keep.h"
+#include "run/mask_maker.h"
 #include "run/target.h"
 
 struct tsi_worker {
 	struct tsi_sampler *sampler;
 	struct tsi_io_reader *reader;
 	struct tsi_image *image;
+	struct tsi_mask_maker *mask;   /* NULL: samples have none */
 	struct tsi_budget_claim claim; /* of memory; ends with each sample */
 	struct tsi_keep *keep;         /* NULL: there is no cache */
 	unsigned depth, busy;
@@ -51,6 +54,9 @@ int tsi_worker_create(struct tsi_sampler *s, enum tsi_io_reader_kind io,
 	w->claim.budget = budget;
 	opts.claim = &w->claim;
 	err = tsi_image_create(&opts, &w->image);
+	if (!err && opts.masks)
+		err = tsi_mask_maker_create(tsi_sampler_masks(s), opts.recipe,
+					    &w->mask);
 	if (!err)
 		err = tsi_io_reader_create(io, depth, &w->reader);
 	if (err) {
@@ -67,6 +73,7 @@ void tsi_worker_destroy(struct tsi_worker *w)
 		return;
 	tsi_io_reader_destroy(w->reader);
 	tsi_image_destroy(w->image);
+	tsi_mask_maker_destroy(w->mask);
 	tsi_keep_destroy(w->keep);
 	free(w);
 }
@@ -182,6 +189,15 @@ static int decode(struct tsi_worker *w, const struct tsi_job *j,
 	return err;
 }
 
+/* To memory that needn't be aligned. */
+static void put_draws(const struct tsi_worker *w, void *to)
+{
+	const struct tsi_image_opts opts = tsi_sampler_image_opts(w->sampler);
+
+	memcpy(to, tsi_image_last(w->image).draws,
+	       opts.recipe->draws * sizeof(double));
+}
+
 /* What a decoder's failure means. */
 static void fail_read(struct tsi_worker *w, int err, const uint8_t *data,
 		      size_t len, struct tsi_outcome *o)
@@ -197,6 +213,35 @@ static void fail_read(struct tsi_worker *w, int err, const uint8_t *data,
 	    !tsi_image_same_rows(w->image))
 		o->measure_err =
 			tsi_image_measure(w->image, data, len, &o->extent);
+}
+
+static void wait_begins(struct tsi_worker *w, uint64_t file)
+{
+	atomic_store(&w->waits_file, file);
+	atomic_store(&w->waits_since_ns, tsi_now_ns());
+}
+
+static void wait_ends(struct tsi_worker *w)
+{
+	atomic_store(&w->waits_since_ns, 0);
+}
+
+/* Make the mask of the sample that was just loaded; false: o says why not. */
+static bool make_mask(struct tsi_worker *w, struct tsi_job *j, uint8_t *to,
+		      struct tsi_outcome *o)
+{
+	const struct tsi_image_drawn last = tsi_image_last(w->image);
+	size_t len;
+	bool read;
+
+	wait_begins(w, j->target.file);
+	read = tsi_mask_maker_read(w->mask, j->target.file, &len, o);
+	wait_ends(w);
+	if (!read)
+		return false;
+	j->reads++;
+	j->read_bytes += len;
+	return tsi_mask_maker_load(w->mask, &last, to, o);
 }
 
 /* Make job j's sample of these bytes of its target. */
@@ -216,10 +261,12 @@ static void make_sample(struct tsi_worker *w, struct tsi_job *j,
 		fail_read(w, err, data, len, o);
 		return;
 	}
+	if (w->mask && !make_mask(w, j, to->mask, o))
+		return;
 	tsi_badlist_vouch(tsi_sampler_badlist(w->sampler), j->target.file);
 	tsi_jobs_describe(j, tsi_sampler_index(w->sampler), &box, to);
 	if (to->draws)
-		tsi_image_copy_draws(w->image, to->draws);
+		put_draws(w, to->draws);
 	if (w->keep && !j->kept)
 		tsi_keep_offer(w->keep, j->target.file, data, len,
 			       (uint64_t)(tsi_now_ns() - start));
@@ -261,17 +308,6 @@ static int make_kept(struct tsi_worker *w, struct tsi_job *j,
 		return read_target(w, j);
 	*done = o.came == TSI_CAME_SAMPLE;
 	return follow_target(w, j, &o);
-}
-
-static void wait_begins(struct tsi_worker *w, uint64_t file)
-{
-	atomic_store(&w->waits_file, file);
-	atomic_store(&w->waits_since_ns, tsi_now_ns());
-}
-
-static void wait_ends(struct tsi_worker *w)
-{
-	atomic_store(&w->waits_since_ns, 0);
 }
 
 int64_t tsi_worker_waits(const struct tsi_worker *w, uint64_t *file)

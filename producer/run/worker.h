@@ -30,6 +30,7 @@ struct tsi_slots {
 	char *key;        /* NULL: isn't wanted */
 	size_t key_width; /* of key; any sample's has less bytes */
 	double *draws;    /* NULL: aren't wanted */
+	uint8_t *mask;    /* height * width; NULL: there is none */
 	uint8_t *more[TSI_RECIPE_VIEWS - 1]; /* the views behind the first */
 };
 

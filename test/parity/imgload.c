@@ -12,7 +12,9 @@
  * of the file in there, too: a later epoch enters the file in its middle.
  *
  * Ways: fast, index, stock (libjpeg alone), packed (what a pack or the cache
- * has of the file).
+ * has of the file), masks (behind each sample two numbers, an error code and
+ * bytes of the rest, and the rest: the mask, of the file PATH.mask, or the
+ * message of the error).
  */
 #include <errno.h>
 #include <stdio.h>
@@ -21,6 +23,7 @@
 
 #include "base/err.h"
 #include "image/load.h"
+#include "image/mask.h"
 #include "jpeg/index.h"
 #include "packed/record.h"
 #include "recipe/recipe.h"
@@ -137,9 +140,36 @@ static void load(struct tsi_image *img, struct tsi_record_maker *maker,
 		answer(err, &box, tsock_errmsg(), strlen(tsock_errmsg()), NULL,
 		       0);
 	else {
-		tsi_image_copy_draws(img, draws);
+		memcpy(draws, tsi_image_last(img).draws,
+		       r->draws * sizeof(*draws));
 		answer(0, &box, pixels, bytes_of(r), draws, r->draws);
 	}
+}
+
+static void load_mask(struct tsi_image_mask *m, const struct tsi_image *img,
+		      const char *line, const struct tsi_recipe *r)
+{
+	const struct tsi_image_drawn last = tsi_image_last(img);
+	size_t n = (size_t)r->view[0].width * r->view[0].height, len;
+	uint8_t *to = malloc(n), *data, *exact;
+	char path[4096 + 8];
+	int32_t head[2];
+
+	if (!to || sscanf(line, "%*u %*u %4095[^\n]", path) != 1)
+		die("bad line");
+	strcat(path, ".mask");
+	data = read_file(path, &len);
+	exact = malloc(len ? len : 1);
+	if (!exact)
+		die("no memory");
+	memcpy(exact, data, len);
+	free(data);
+	head[0] = tsi_image_mask_load(m, exact, len, &last, to);
+	head[1] = (int32_t)(head[0] ? strlen(tsock_errmsg()) : n);
+	say(head, sizeof(head));
+	say(head[0] ? (const void *)tsock_errmsg() : to, (size_t)head[1]);
+	free(exact);
+	free(to);
 }
 
 int main(int argc, char **argv)
@@ -148,6 +178,7 @@ int main(int argc, char **argv)
 	struct tsi_record_maker *maker = NULL;
 	struct tsi_recipe *recipe;
 	struct tsi_image *img;
+	struct tsi_image_mask *mask = NULL;
 	char line[8192];
 	const char *ways = argc > 4 ? argv[4] : "";
 	uint8_t *pixels;
@@ -170,6 +201,8 @@ int main(int argc, char **argv)
 		die(tsock_errmsg());
 	if (tsi_image_create(&opts, &img))
 		die(tsock_errmsg());
+	if (strstr(ways, "masks") && tsi_image_mask_create(recipe, &mask))
+		die(tsock_errmsg());
 	size[0] = (int32_t)recipe->view[0].height;
 	size[1] = (int32_t)recipe->view[0].width;
 	size[2] = (int32_t)recipe->view[0].channels;
@@ -178,9 +211,13 @@ int main(int argc, char **argv)
 	if (!pixels)
 		die("no memory");
 	set_more(img, recipe, pixels);
-	while (fgets(line, sizeof(line), stdin))
+	while (fgets(line, sizeof(line), stdin)) {
 		load(img, maker, line, pixels, recipe);
+		if (mask)
+			load_mask(mask, img, line, recipe);
+	}
 	free(pixels);
+	tsi_image_mask_destroy(mask);
 	tsi_image_destroy(img);
 	tsi_record_maker_destroy(maker);
 	tsi_jpeg_index_destroy(opts.jpeg_index);

@@ -157,6 +157,7 @@ static void what_is_not_in_an_identity_is_said_to_be_none(void **state)
 			    "ratio=(0.75, 1.3333333333333333), "
 			    "interpolation=bilinear, antialias=True) "
 			    "RandomHorizontalFlip(p=0.5)\n"
+			    "masks=none\n"
 			    "pillow=13\n"
 			    "fast=none\n");
 	free(said);

@@ -14,7 +14,11 @@ from .launch import log_of
 _lib = _ffi.lib
 
 # What has to be asked for, and by which of the producer's options.
-_ASKED = {"weight": "--select gives it", "key": "--keys gives it"}
+_ASKED = {
+    "weight": "--select gives it",
+    "key": "--keys gives it",
+    "mask": "--masks gives it",
+}
 
 
 def _call(code: int) -> None:

@@ -70,9 +70,10 @@ class DataLoader(LikeTorch, HasProgress, Generic[_Batch]):
                 of transform= says, or else, of floats, "imagenet"
     fields      what a batch holds: "image", "label", "index", "box", "draws"
                 (all that was drawn at random), with select= "weight", with
-                keys=True "key", which is a list of str;
-                by default image and label, or of a loader that tsock.serve()
-                serves all, nested as there
+                keys=True "key", which is a list of str, with masks= "mask",
+                uint8 of height x width, the numbers of the classes;
+                by default image and label, with masks= image and mask, or of
+                a loader that tsock.serve() serves all, nested as there
     subset      the indices of the data set that this job wants, a list, array,
                 range or tensor: see below
     as_dict     a batch is a dict by field; names for fields, such as

@@ -20,11 +20,11 @@ class ProducerOptions(TypedDict, total=False):
 
     Data set:
     dataset       imagenet: DIR/train and DIR/val, a folder per class in each;
-                  imagefolder: DIR itself, or DIR/SPLIT with --split;
-                  webdataset: the tar files of DIR, or
-                  DIR/train-{000..146}.tar; images with .cls or .json beside
-                  them; packed: what tsock-pack wrote to DIR; the others find
-                  it there too
+                  imagefolder: DIR itself, or DIR/SPLIT with --split; images:
+                  DIR's images at any depth, without classes; webdataset: the
+                  tar files of DIR, or DIR/train-{000..146}.tar; images with
+                  .cls or .json beside them; packed: what tsock-pack wrote to
+                  DIR; the others find it there too
     root          where the data set is; without --dataset, what lies there
                   tells its kind
     split         which part: the folder of that name (imagenet: train), or the
@@ -32,6 +32,10 @@ class ProducerOptions(TypedDict, total=False):
     select        serve the samples alone that it names, one a line: the path
                   of a file below the root, or the name in a tar file; behind
                   it, if wanted, a tab and a weight, for the field weight
+    masks         where the masks are, for segmentation: that of a/b/NAME.jpg
+                  is the PNG a/b/NAME.png in DIR, with a class in each pixel,
+                  and the field mask has it, with the geometry of its image;
+                  --root may be any folder of images then (--dataset images)
     keys          say of each sample what it is called, in the field key: the
                   path of its file below the root, or its key in a tar file,
                   1023 bytes at most
@@ -132,10 +136,11 @@ class ProducerOptions(TypedDict, total=False):
     log_level     how much is said (info)
     """
 
-    dataset: Literal["imagenet", "imagefolder", "webdataset", "packed"]
+    dataset: Literal["imagenet", "imagefolder", "images", "webdataset", "packed"]
     root: Path
     split: Literal["train", "val"]
     select: Path
+    masks: Path
     keys: bool
     grows: bool
     seed: int

@@ -9,7 +9,8 @@ from typing import Any, Mapping, Optional, Union
 from . import _ffi, arguments, attach, gpu, ranks, recipe, tensors
 from .subset import Subset
 
-_USUAL = ("image", "label")  # fields, if nothing is said
+_USUAL = ("image", "label")  # fields, if nothing is said, ...
+_MASKED = ("image", "mask")  # ... and with masks=
 
 # Keywords that a loader has as attributes, as they were given.
 _TOLD = "layout join between as_dict rejoin_timeout memory_format".split()
@@ -53,6 +54,7 @@ class Request:
         self.want = attach.wanted(name, producer)
         self.name = self.want.name if self.want else os.fspath(name or "")
         arguments.stream_name(self.name)
+        self._usual = _MASKED if producer.get("masks") else _USUAL
         self.told = {key: given[key] for key in _TOLD}
         self.told.update(name=self.name, timeout=given["timeout"])
         self._set_batches(given)
@@ -92,7 +94,7 @@ class Request:
         fields = given["fields"]
         self.all_fields = fields is None
         self.fields = arguments.field_names(
-            _USUAL if fields is None else fields
+            self._usual if fields is None else fields
         )
         self.keys = arguments.dict_keys(given["as_dict"], self.fields)
         self.told.update(
