@@ -108,8 +108,10 @@ static void check_idct(tsi_jpeg_idct_fn *want_of, tsi_jpeg_idct_fn *got_of,
 	got_of(in.coef, in.last, in.n, in.quant, got[0], STRIDE);
 	for (uint32_t y = 0; y < edge; y++) {
 		assert_memory_equal(got[y], want[y], row);
+		/* A call for each byte would take as long as all else. */
 		for (size_t x = all; x < STRIDE; x++)
-			assert_int_equal(got[y][x], UNTOUCHED);
+			if (got[y][x] != UNTOUCHED)
+				fail_msg("row %u: byte %zu is written", y, x);
 	}
 }
 
