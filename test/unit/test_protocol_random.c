@@ -42,7 +42,7 @@
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SEEDS 200
 #else
-#define SEEDS 10000
+#define SEEDS 5000
 #endif
 
 #define STEPS 2500
