@@ -90,7 +90,7 @@ libdir      ?= $(prefix)/lib
 includedir  ?= $(prefix)/include
 mandir      ?= $(prefix)/share/man
 docdir      ?= $(prefix)/share/doc/libtsock
-# Of services that users start for themselves (systemd).
+# For services that users start for themselves (systemd).
 unitdir     ?= $(prefix)/lib/systemd/user
 INSTALL     ?= install
 # Where the system's Python looks for packages under this prefix.
@@ -620,7 +620,7 @@ $(B)/test/%: $(B)/obj/test/parity/%.o $(call lone,$(HELPER)) $(MADE_OBJ) \
 $(B)/test/fuzz/fuzz_jpeg $(B)/test/fuzz/replay_jpeg: \
 	$(call obj,test/lib/jpeg_plain.c)
 
-# The same targets, run by a main() of ours.
+# The fuzz targets, run by a main() of ours.
 $(REPLAY_BIN): $(B)/test/fuzz/replay_%: $(B)/obj/test/fuzz/fuzz_%.o \
 		$(call obj,$(REPLAY)) $(MADE_OBJ) $(AR_PRODUCER) $(AR_LIB)
 	$(inside)
@@ -744,7 +744,7 @@ format:			## lay out every C file by .clang-format
 generate:		## what is written from producer/cli/options.def
 	$(Q)CC='$(CC)' producer/cli/generate.py
 
-# Of this build: with CUDA=sim all but lib/*/*_none.c are in it.
+# The files of this build: with CUDA=sim all but lib/*/*_none.c.
 C_COMMANDS = $(C_FILES) $(NCCL_SIM) $(filter %.c,$(EXAMPLES))
 CXX_FILES  = $(filter %.cpp,$(EXAMPLES)) $(if $(KERNEL_BIN), \
 	test/gpu/test_kernels.cpp)

@@ -24,7 +24,7 @@ export LC_ALL
 here=$(cd "$(dirname "$0")/.." && pwd)
 bad=0
 
-# Of docker, CUDA's containers, srun, python and test programs.
+# Options of docker, CUDA's containers, srun, python and test programs.
 other_options=' --ipc --shm-size --pid --user --overlap --seed --self-test '
 
 complain()

@@ -50,7 +50,7 @@ for home in "$temp/cuda" "$temp/none"; do
 	rm -rf "$temp/again"
 done
 times | diff "$temp/built" - || problem 'make install has built something'
-# It can be moved as a whole.
+# The installed tree can be moved as a whole.
 dest=$temp/moved
 mv "$first" "$dest"
 lib=$dest/opt/ts/lib64

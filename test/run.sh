@@ -27,7 +27,7 @@ unset TSOCK_DIR XDG_RUNTIME_DIR
 # scripts, and @X is the function X of suites.bash.  Those with a + run only
 # when they are asked for.
 #
-# Of the test programs, once:FOLDER/PATTERN are those that differ by a byte from
+# Test programs: once:FOLDER/PATTERN are those that differ by a byte from
 # all that ran before them: where an option leaves a program as it was, nothing
 # new can be seen.  threads:FOLDER/PATTERN are those that can start a thread:
 # in others is no race to be found.

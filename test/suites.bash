@@ -111,7 +111,7 @@ suite_header()
 	done
 }
 
-# Of a CUDA runtime to what libtsock takes for granted; the simulated one is
+# What libtsock assumes of a CUDA runtime is checked; the simulated one is
 # tried in every order of work.
 conformance()
 {

@@ -260,7 +260,7 @@ static int print_new(char **out, const char *fmt, va_list args)
 	return n;
 }
 
-/* It has this name where the build is hardened, and its own elsewhere. */
+/* Hardened builds call asprintf() by this name. */
 int __wrap___asprintf_chk(char **out, int flag, const char *fmt, ...);
 int __wrap___asprintf_chk(char **out, int flag, const char *fmt, ...)
 {
@@ -402,7 +402,7 @@ ssize_t __wrap_pwrite(int fd, const void *from, size_t len, off_t at)
  * All others
  */
 
-/* It is closed in any case, as Linux does it. */
+/* The descriptor is closed in any case, as Linux does it. */
 DECLARE(int, close, int fd);
 int __wrap_close(int fd)
 {

@@ -35,7 +35,7 @@ static int set_up(void **state)
 	return 0;
 }
 
-/* It reads on until it is killed; samples may be missing, none is wrong. */
+/* Reads until it is killed; samples may be missing, none is wrong. */
 static void read_for_ever(const struct reader *r, tsock *t)
 {
 	for (;;) {
@@ -68,7 +68,7 @@ static pid_t start_reading(uint32_t batch, const char *const *points)
 	return -1;
 }
 
-/* It has stopped with a batch in hand, or has ended. */
+/* The process has stopped with a batch in hand, or has ended. */
 static void await_hit(pid_t pid, const char *name)
 {
 	siginfo_t info = { .si_pid = 0 };
@@ -87,7 +87,7 @@ static void go_on(pid_t pid)
 {
 	siginfo_t info;
 
-	/* It isn't found stopped again. */
+	/* Consumes the stop, so waitid() doesn't report it again. */
 	assert_int_equal(waitid(P_PID, (id_t)pid, &info, WSTOPPED), 0);
 	kill(pid, SIGCONT);
 }
@@ -125,7 +125,7 @@ static bool is_reader(pid_t pid)
 	return false;
 }
 
-/* It is stopped, so it doesn't become a reader again. */
+/* The process is stopped, so it doesn't become a reader again. */
 static void await_detached(pid_t pid)
 {
 	for (unsigned i = 0; is_reader(pid); i++) {

@@ -48,7 +48,7 @@ static double now_s(void)
 	return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
 }
 
-/* It has its first batch in hand for ever. */
+/* The victim never releases its first batch. */
 static pid_t start_victim(const struct kind *k)
 {
 	struct reader r = { .src = &src,

@@ -81,7 +81,7 @@ static void read_part(const struct reader *r)
 	tsock_close(t);
 }
 
-/* It reads until the point was reached for the first time, or two epochs: it
+/* The victim reads until the point is first reached, or two epochs: it
  * waits for the producer, for example, only where that one is slower. */
 static pid_t start_victim(int n)
 {
@@ -116,7 +116,7 @@ static void goes_on(void)
 	}
 }
 
-/* It has been stopped, or has ended. */
+/* Waits until the process has been stopped, or has ended. */
 static int hit(pid_t pid, const char *name)
 {
 	siginfo_t info = { .si_pid = 0 };

@@ -50,7 +50,7 @@ static void give_back(struct reader *r)
 	r->kept = NULL;
 }
 
-/* It has one batch in hand at any time. */
+/* The reader holds one batch at any time. */
 static int read_on(struct reader *r, int patience_ms)
 {
 	tsock_batch *b;

@@ -282,7 +282,7 @@ static void return_one(struct bytes *b)
 		tsi_readers_note_return(&p.readers, &j);
 }
 
-/* It looks all the time; else it would take it that it was stopped. */
+/* Looks all the time; else it would conclude that it was stopped. */
 static void await_at(int64_t now_ms)
 {
 	p.readers.returners.looked_ms = now_ms;

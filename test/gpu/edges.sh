@@ -72,7 +72,7 @@ same()
 		2>"$work/why" || return 1
 	"$gpusum" edge "$1" "$2" 0 "$3" "$4" >"$work/gpu" 2>"$work/why" ||
 		return 1
-	# Of an epoch of its own each: sequence numbers differ.
+	# Each has its own epoch: sequence numbers differ.
 	cut -d ' ' -f 2- "$work/host" | sort -u >"$work/host.sorted"
 	cut -d ' ' -f 2- "$work/gpu" | sort -u >"$work/gpu.sorted"
 	diff "$work/host.sorted" "$work/gpu.sorted" >"$work/why"

@@ -194,7 +194,7 @@ static void read_on_a_dead_stream(const struct reader_proc *r)
 	} while (!err);
 	need(err == TSOCK_EARG);
 	need(strstr(tsock_errmsg(), "destroyed"));
-	/* It has left, and holds nobody up. */
+	/* The reader has left, and holds nobody up. */
 	tsock_close(s.t);
 	for (unsigned i = 0; stats_of("small").consumers; i++) {
 		need(i < 6000);

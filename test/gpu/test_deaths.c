@@ -148,7 +148,7 @@ static void kills_at_random_moments_harm_nobody(void **state)
 	kill_and_reap(producer);
 }
 
-/* It takes a batch, lets the GPU work on it, and does nothing any more. */
+/* Takes a batch, lets the GPU work on it, and does nothing any more. */
 static void read_and_sit(const struct reader_proc *r)
 {
 	tsock_batch *b;

@@ -102,7 +102,7 @@ static void readers_of_all_kinds_share_a_stream(void **state)
 
 /* ---- beginnings and ends of a stream ---- */
 
-/* It sees the whole stream. */
+/* The reader sees the whole stream. */
 static void read_until_it_ends(const struct reader_proc *r)
 {
 	struct gpu_reader s;

@@ -130,7 +130,7 @@ static void all_gpus_may_fail_and_the_host_goes_on(void **state)
 	}
 }
 
-/* It may write at any time to the rings that it was given: nobody reads these,
+/* NCCL may write at any time to the rings that it has: nobody reads these,
  * and new ones are filled by copies. */
 static void nccl_that_hangs_for_good_takes_its_rings_along(void **state)
 {

@@ -202,7 +202,7 @@ static void nccl_that_fails_is_done_without(void **state)
 		{ "SIMCUDA_FAULT", "ncclCommInitAll:1=hang" },
 		{ "SIMCUDA_FAULT", "ncclKernel@2:5=1" },
 		{ "SIMCUDA_FAULT", "ncclGroup:20=1" },
-		/* It is given up, too. */
+		/* A communicator whose abort hangs is given up, too. */
 		{ "SIMCUDA_FAULT", "ncclBroadcast:70=1,ncclCommAbort=hang" },
 	};
 

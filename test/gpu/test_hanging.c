@@ -153,7 +153,7 @@ static void a_gpu_that_hangs_stops_no_other_gpu(void **state)
 		other_gpus_go_on(fault[i]);
 }
 
-/* It says so, and comes to an end. */
+/* The producer says so, and ends. */
 static void a_producer_ends_although_a_gpu_hangs(void **state)
 {
 	struct source src = model;
@@ -181,7 +181,7 @@ static void a_producer_ends_although_a_gpu_hangs(void **state)
 
 static int asked[2]; /* a pipe: a reader has asked for the ring in vain */
 
-/* It asks before the ring is made; one gives up then, and comes again. */
+/* The reader asks before the ring is made; one gives up, and returns. */
 static void ask_early(const struct reader_proc *r)
 {
 	struct gpu_reader s;

@@ -92,7 +92,7 @@ static uint64_t bound(const struct source *src, unsigned segment)
 	       src->n * (segment % SEGMENTS) / SEGMENTS;
 }
 
-/* It began where a segment does, near the leader; which one. */
+/* The segment at whose start the reader began, near the leader. */
 static unsigned segment_of(const struct joiner *g, uint64_t lead)
 {
 	uint64_t part = g->r.src->n / SEGMENTS + 1;

@@ -193,7 +193,7 @@ static void read_and_keep(const struct reader_proc *r)
 				gpu_reader_check(&s, b, turn++);
 				continue;
 			}
-			/* It is told what it holds, and goes on without. */
+			/* The error names the held batches, which go then. */
 			need(err == TSOCK_EHELD && common(r) && n);
 			snprintf(text, sizeof(text), "(samples %llu to ",
 				 (unsigned long long)kept[0].seq);

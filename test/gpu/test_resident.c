@@ -265,7 +265,7 @@ static pid_t start_on_gpu(const struct source *src, const struct place *p)
 	pid = spawn();
 	if (pid)
 		return pid;
-	/* It has a GPU of its own, which no reader has asked for. */
+	/* This process has its own GPU, which no reader has asked for. */
 	stream_serves = NULL;
 	for (unsigned i = 0; i < WORKERS; i++) {
 		worker[i] = (struct worker){ .src = src,

@@ -193,7 +193,7 @@ static int first_batches(tsock *t, int patience_ms)
 		err = tsock_next(t, patience_ms, &b);
 		if (err)
 			break;
-		/* It may be nonsense; but it can be read and written. */
+		/* The bytes may be nonsense, but can be read and written. */
 		for (unsigned f = 0; f < 2; f++) {
 			const uint8_t *p = tsock_batch_data(b, f);
 			volatile uint8_t sum = 0;

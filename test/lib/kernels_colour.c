@@ -55,7 +55,7 @@ struct pair {
 	size_t room;
 };
 
-/* The same bytes in both. */
+/* Both buffers have the same bytes. */
 static struct pair make_pair(size_t n)
 {
 	struct pair p = { NULL, NULL, n + TSI_CANVAS_SLACK };

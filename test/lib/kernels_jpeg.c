@@ -77,7 +77,7 @@ static void make_block(unsigned i, unsigned most)
 		if (in.coef[i][at])
 			in.last[i] = k;
 	}
-	/* It may be too great. */
+	/* The index of the last coefficient may be too great. */
 	if (!below(8))
 		in.last[i] = 63;
 }

@@ -93,7 +93,7 @@ static void compare_perspective(const struct kernels_at *k)
 
 static uint8_t want[3 * MOST], got[3 * MOST];
 
-/* Of its own size, so that a read too far behind it is seen. */
+/* The block has the exact size, so that a read behind its end is seen. */
 static struct tsi_warp_source make_source(uint32_t top)
 {
 	struct tsi_warp_source s = { NULL, 1 + below(top), 1 + below(top),

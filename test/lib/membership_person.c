@@ -382,7 +382,7 @@ void person_read(struct person *q)
 	}
 	if (!q->n)
 		enter(q, n);
-	/* It may be stopped here. */
+	/* The reader may be stopped here. */
 	if (world.detaches && world_random(2))
 		return;
 	look_at(q, q->p, q->p + q->n);

@@ -12,7 +12,7 @@
 void person_join(struct person *q);
 
 /*
- * It goes on in the epoch that it broke off, where it had come to.  False: it
+ * The reader resumes the epoch that it broke off, where it was.  False: it
  * can't, for the stream has others.
  */
 bool person_resume(struct person *q);

@@ -47,7 +47,7 @@ pid_t spawn(void)
 	return pid;
 }
 
-/* It was waited for. */
+/* The process was waited for. */
 static void forget(pid_t pid)
 {
 	for (unsigned i = 0; i < children.n; i++)

@@ -276,7 +276,7 @@ void consumer_read(struct consumer *q);
 /* What it has kept of the claim before is given back. */
 void consumer_let_go(struct consumer *q);
 
-/* It has all that it wants, and says so. */
+/* The consumer has all that it wants, and says so. */
 void consumer_leave(struct consumer *q);
 
 /* ---- protocol_consumer.c ---- */
@@ -287,7 +287,7 @@ bool consumer_take_off(struct consumer *q, const uint8_t *nonce);
 /* A message to its producer, about the claim of that nonce. */
 void consumer_post(struct consumer *q, uint16_t type, const uint8_t *nonce);
 
-/* It asks to join, or waits for a producer to ask. */
+/* The consumer asks to join, or waits for a producer. */
 void consumer_ask(struct consumer *q);
 void consumer_await_producer(struct consumer *q);
 

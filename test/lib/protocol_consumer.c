@@ -253,7 +253,7 @@ static void check_start(struct consumer *q, uint64_t start, uint64_t end)
 		check_job(q, start);
 }
 
-/* It has missed what lies between, and with it perhaps the rest of its epoch. */
+/* The consumer missed the samples between, perhaps the rest of its epoch. */
 static void go_on_behind(struct consumer *q, uint64_t start)
 {
 	q->position = start;

@@ -53,7 +53,7 @@ static void start_membership(void)
 				      false);
 }
 
-/* It listens already, and is ready at the end of this. */
+/* The producer listens already, and is ready at the end of this. */
 static void start(void)
 {
 	start_membership();

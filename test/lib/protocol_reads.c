@@ -58,7 +58,7 @@ static void state_tail(struct consumer *q)
 	page_of(&q->claim)->tail = q->position;
 }
 
-/* It has all of the epoch, and says so when it comes again. */
+/* The consumer has all of the epoch, and says so when it returns. */
 static void leave_no_producer(struct consumer *q)
 {
 	memcpy(q->was, q->claim.nonce, TSI_NONCE);

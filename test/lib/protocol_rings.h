@@ -203,7 +203,7 @@ void tsi_conn_tell_detached(const struct tsi_conn *c,
 	(void)waiter;
 	check(held_ms >= SLOW_MS);
 	machine.detachments++;
-	/* It may not know yet that it is a reader again. */
+	/* The consumer may not know yet that it is a reader again. */
 	for (unsigned i = 0; i < PEOPLE; i++)
 		if (machine.who[i].pid == c->pid)
 			machine.who[i].owed = false;

@@ -21,7 +21,7 @@ void tally_begin(struct tally *y, const struct source *src, uint32_t batch,
 /* A batch: the next samples, none of which came before. */
 void tally_add(struct tally *y, const tsock_batch *b);
 
-/* It is over, and was whole unless it began in the middle. */
+/* The epoch is over, and was whole unless it began in the middle. */
 void tally_end(struct tally *y, bool whole);
 
 /*

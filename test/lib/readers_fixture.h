@@ -87,7 +87,7 @@ static inline int join_by(const struct tsi_offer *o, struct tsi_reply *reply)
 	peer.sock = s[0];
 	*reply = (struct tsi_reply){ .code = 0 };
 	err = tsi_readers_join(&readers, o, &peer, reply);
-	/* It is the reader's from then on. */
+	/* The socket is the reader's from then on. */
 	if (err)
 		close(s[0]);
 	return err;

@@ -9,7 +9,7 @@
 
 #include "recipe/recipe.h"
 
-/* Of this text; aborts if there is none. */
+/* The recipe of this text; aborts if the text is none. */
 const struct tsi_recipe *recipes_of(const char *fmt, ...)
 	__attribute__((format(printf, 1, 2)));
 

@@ -175,7 +175,7 @@ struct tsock_stats stats_of(const char *name)
 	struct tsock_stats st = { .size = sizeof(st) };
 	int err = 0;
 
-	/* It may be about to begin. */
+	/* The producer may be about to begin. */
 	for (int i = 0; i < LOOKS; i++) {
 		err = tsock_query(name, 60000, &st);
 		if (err != TSOCK_ENOPROD)

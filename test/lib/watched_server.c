@@ -75,7 +75,7 @@ static pid_t start_server(void)
 	_exit(0);
 }
 
-/* It answers, however busy the machine, and samples go on being made. */
+/* The server answers, however busy the machine, and makes more samples. */
 void answers_and_goes_on(void)
 {
 	struct tsock_stats st = { .size = sizeof(st) };

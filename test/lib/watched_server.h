@@ -25,7 +25,7 @@ void watched_measure(void);
 
 double now_s(void);
 
-/* It answers, however busy the machine, and samples go on being made. */
+/* The server answers, however busy the machine, and makes more samples. */
 void answers_and_goes_on(void);
 
 /* As it was before the attack. */

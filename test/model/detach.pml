@@ -41,7 +41,7 @@
 #define DETACHED(i) (10 + i)
 byte mem[13];
 
-/* Of both halves. */
+/* The slots of both halves. */
 byte slot[2 * C];
 #define HALF(g) (((g) - 1) & 1)
 #define SLOT(half, s) ((half) * C + (s) % C)

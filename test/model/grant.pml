@@ -408,7 +408,7 @@ active proctype server()
 		fi;
 		unlock()
 	od;
-	/* Who waits for the end. */
+	/* Waits until the stream has ended. */
 	told
 }
 

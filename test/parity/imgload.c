@@ -85,7 +85,7 @@ static void pack(struct tsi_record_maker *m, uint8_t **data, size_t *len)
 	*len = r.len;
 }
 
-/* Of all views. */
+/* The bytes of all views. */
 static size_t bytes_of(const struct tsi_recipe *r)
 {
 	size_t n = 0;

@@ -110,7 +110,7 @@ def judges_alike(kind, data, whole, name, answer):
             assert name.startswith("cut") and same(pillow(whole), got), name
         return True
     assert not err, (name, got)
-    # It may have another size now: the crop isn't all of it.
+    # The image may have another size now: the crop isn't all of it.
     if image.size != (SIZE, SIZE):
         return False
     # Libraries of different versions smooth such files differently.

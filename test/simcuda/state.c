@@ -168,7 +168,7 @@ static void first_use(void)
 	sim.ready = true;
 }
 
-/* It costs memory and time, and is there until the process ends. */
+/* A context costs memory and time, and lives until the process ends. */
 static cudaError_t make_context(unsigned device)
 {
 	struct timespec ts = { sim.context_ns / 1000000000,

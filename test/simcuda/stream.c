@@ -64,7 +64,7 @@ cudaError_t sim_stream_get(cudaStream_t h, struct sim_stream **out)
 	while (s && (s->handle != (uintptr_t)h || s->destroyed))
 		s = s->next;
 	*out = s;
-	/* It is undefined what becomes of that: so never here. */
+	/* The use of a destroyed stream is undefined: never allowed here. */
 	if (!s && was_given_out(h) && !sim.gone_streams_seen)
 		sim_die("DESTROYED: stream %p is used after "
 			"cudaStreamDestroy()",

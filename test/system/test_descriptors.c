@@ -207,7 +207,7 @@ static void idle_connections_dont_end_the_producer(void **state)
 	idle = spawn();
 	if (!idle)
 		connect_idly();
-	/* It reads on to its end, with all of them there. */
+	/* The reader reads to its end, with all connections open. */
 	assert_int_equal(ended(reader), 0);
 	assert_int_equal(waitpid(producer, NULL, WNOHANG), 0);
 	assert_int_equal(waitpid(idle, NULL, WNOHANG), 0);

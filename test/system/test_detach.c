@@ -66,7 +66,7 @@ static void the_others_go_on(struct source *src, struct reader *stuck,
 	assert_int_equal(stats_of(src->name).detached, 1);
 	assert_int_equal(stats_of(src->name).consumers, 1);
 	kill(pid, SIGCONT);
-	/* It reads along again. */
+	/* The reader reads with the others again. */
 	read_until_ended(t, &me, &w, pid);
 	tsock_close(t);
 	kill_and_reap(producer);

@@ -27,7 +27,7 @@ static void who_is_detached_goes_on_with_the_next_producer(void **state)
 	assert_int_equal(stats_of("restart").detached, 1);
 	kill_and_reap(producer);
 	producer = begin_next(&next);
-	/* It isn't waited for: the time of grace for one that is, is 60 s. */
+	/* The detached reader isn't waited for, which would take 60 s. */
 	assert_true(read_ahead(t, &me, &w, 64 * 3) < 30);
 	assert_int_equal(w.missed, 0);
 	kill(pid, SIGCONT);
@@ -58,7 +58,7 @@ static pid_t start_outlived(const struct reader *r)
 	_exit(0);
 }
 
-/* It doesn't wait for another producer, though one could go on with it. */
+/* The stream has ended, though another producer could continue it. */
 static void a_stream_that_ended_without_a_reader_has_ended(void **state)
 {
 	struct source src = detach_source("over");

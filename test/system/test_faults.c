@@ -134,7 +134,7 @@ static void a_stopped_reader_is_slow_and_not_dead(void **state)
 	pid_t producer = start_producer(&src), pid[2];
 
 	(void)state;
-	/* It is stopped while it waits for the other one, and holds that up. */
+	/* This reader, stopped while it waits for the other, holds it up. */
 	pid[1] = start_reader(&r[1]);
 	wait_readers("stopped", 1);
 	kill(pid[1], SIGSTOP);

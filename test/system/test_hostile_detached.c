@@ -32,7 +32,7 @@ static uint32_t generation_of(tsock *t)
 	return tsi_header_generation(tsi_reader_claim(t->reader)->ring);
 }
 
-/* It reads all when the byte has come: to fork later would copy threads. */
+/* Reads all when the byte has come: a later fork would copy threads. */
 static pid_t start_when_told(const struct reader *r, int go)
 {
 	pid_t pid = spawn();
@@ -70,13 +70,13 @@ static void who_denies_what_it_has_in_hand_harms_itself_alone(void **state)
 	b = take_secretly(t, 16);
 	check_batch(&liar, b, 0);
 	memcpy(was, tsock_batch_data(b, 0), PAYLOAD);
-	/* It gets every sample, once and whole, and waits for a while. */
+	/* The other reader gets every sample, once and whole, and waits. */
 	need(write(go[1], "", 1) == 1);
 	assert_int_equal(ended(pid), 0);
 	assert_int_equal(stats_of("denies").detached, 1);
 	assert_int_equal(generation_of(t), 1);
 	assert_memory_not_equal(tsock_batch_data(b, 0), was, PAYLOAD);
-	/* It is told, and goes on as any other that was detached: its epoch is
+	/* The liar is told, and goes on like any detached reader: its epoch is
 	 * over. */
 	tsock_batch_release(b);
 	assert_int_equal(tsock_next(t, -1, &b), TSOCK_EEPOCH);

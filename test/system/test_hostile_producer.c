@@ -116,7 +116,7 @@ static size_t cut_short(const struct tsi_msg *q, struct tsi_msg *m,
 	return tsi_msg_pack(m, out) - 3;
 }
 
-/* It dies between its offer and the consumer's call. */
+/* The producer dies between its offer and the consumer's connection. */
 static size_t no_door(const struct tsi_msg *q, struct tsi_msg *m, uint8_t *out)
 {
 	struct tsi_address address;
@@ -284,7 +284,7 @@ static size_t run_before_says_hello(const struct tsi_msg *q, struct tsi_msg *m,
 static void a_run_that_begins_meanwhile_is_asked_anew(void **state)
 {
 	(void)state;
-	/* It joins; there are no samples. */
+	/* The consumer joins; there are no samples. */
 	SURVIVES("two runs", .reply = run_before_says_hello,
 		 .expect = TSOCK_EAGAIN);
 }

@@ -203,7 +203,7 @@ static void a_call_waits_no_longer_than_it_may(void **state)
 
 #define REJOIN_MS 900
 
-/* It listens, and answers nothing: whoever polls doesn't wait for it, but for
+/* The producer listens, and answers nothing: a poll doesn't wait for it but for
  * the time that the job gives the next producer. */
 static void no_call_waits_for_a_next_producer_that_is_stopped(void **state)
 {

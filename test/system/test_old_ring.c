@@ -89,7 +89,7 @@ static void others_go_on_as_a_reader_of_the_old_ring_does(void **state)
 	(void)state;
 	wait_readers(src.name, 1);
 	assert_int_equal(tsock_begin_timed(t, SOON_MS), 0);
-	/* It is at the ring's end, and the other one at its beginning. */
+	/* This reader is at the ring's end, the other one at its beginning. */
 	read_to(t, &at, RING);
 	kill_and_reap(producer);
 	successor = begin_next(&next);

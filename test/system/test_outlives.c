@@ -185,7 +185,7 @@ static void all_go_on(const struct outliver *o, const char *how)
 		assert_int_equal(write(o[i].go[1], how, 1), 1);
 }
 
-/* It dies while its consumers read, or are busy with what they have. */
+/* The producer dies while its consumers read, or are busy with a batch. */
 static pid_t replace(pid_t producer, const struct source *src,
 		     const struct outliver *o, bool while_they_read)
 {
@@ -236,7 +236,7 @@ static void a_consumer_outlives_its_producers(void **state)
 
 /* ---- a producer ---- */
 
-/* It has a batch in hand when it is killed. */
+/* The reader holds a batch when it is killed. */
 static void read_and_die(const struct source *src, const struct reader *r)
 {
 	struct reader mine = *r;

@@ -350,7 +350,7 @@ static void a_producer_that_goes_on_serves_the_same_stream(void **state)
 	start_beside_other(&usual);
 	for (uint64_t e = 0; e < 3; e++)
 		read_by_a_handle(e);
-	/* It goes on where the other one is, in epoch 0. */
+	/* The new handle continues where the other one is, in epoch 0. */
 	start_anew(&usual);
 	read_by_a_handle(3);
 	start_anew(&usual);

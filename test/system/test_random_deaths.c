@@ -116,7 +116,7 @@ static void next_producer(void)
 	w.producer = start_producer(&w.src);
 }
 
-/* It says on standard error why it ended by itself. */
+/* A process that ended by itself says why on standard error. */
 static void all_live(void)
 {
 	bool live = !has_ended(w.producer);

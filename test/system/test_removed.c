@@ -119,7 +119,7 @@ static void removed_sockets_are_made_again(void **state)
 			assert_int_equal(unlink(one[i]), 0);
 		else
 			remove_folder();
-		/* It needs none of it. */
+		/* The job needs none of the removed files. */
 		read_an_epoch(go[1], done[0]);
 		wait_until_made();
 		assert_int_equal(serve_it_too(), TSOCK_EEXIST);
@@ -213,12 +213,12 @@ static void a_name_that_another_took_ends_the_stream(void **state)
 	remove_folder();
 	if (!tsi_address_lock(NAME, &p, &fd)) {
 		assert_int_equal(ended(producer), 0);
-		/* It leaves what is ours. */
+		/* The producer leaves our lock alone. */
 		assert_true(there(p.lock));
 		tsi_address_unlock(&p, fd);
 		assert_false(there(p.lock));
 	} else {
-		/* It was quicker. */
+		/* The producer was quicker. */
 		kill_and_reap(producer);
 	}
 }

@@ -40,7 +40,7 @@ END
 others=$(names | grep -vE '^(tsock-[a-z-]+|ZMQbg/.*|iou-.*)$')
 [ -z "$others" ]
 result $? 'no thread without a name' "$others"
-# It waits for room, which comes when somebody reads.
+# The producer waits for room, which comes when somebody reads.
 timeout 60 "$seen" threads 4 1 >"$work/out" 2>&1
 result $? 'a job reads' "$(tail -n 3 "$work/out")"
 stop

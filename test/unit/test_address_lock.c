@@ -234,7 +234,7 @@ static void a_name_that_is_kept_is_reserved_again(void **s)
 	assert_true(there(p.lock));
 	assert_int_equal(lock_in_child(), TSOCK_EEXIST);
 	assert_int_equal(tsi_address_lock("abc", &p, &fd), 0);
-	/* It was kept for one stream. */
+	/* The lock file was kept for one stream. */
 	tsi_address_unlock(&p, fd);
 	assert_false(there(p.lock));
 	assert_int_equal(lock_in_child(), 0);

@@ -75,7 +75,7 @@ static void watch(void)
 	waits = longest_ms = 0;
 }
 
-/* It has waited, and no longer than so. */
+/* The call has waited, and no longer than that. */
 static void waited_at_most(int ms)
 {
 	watched = false;
@@ -134,7 +134,7 @@ static void a_connection_that_is_not_answered_goes_on(void **state)
 	}
 	assert_int_equal(err, 0);
 	assert_in_range(calls, 10, INT32_MAX);
-	/* It gives one up after a second. */
+	/* A connection is given up after a second. */
 	assert_in_range(connects, 1, 1 + (tsi_now_ms() - begun) / 900);
 	tsock_close(t);
 	assert_int_equal(inproc_consumers(&st), 0);

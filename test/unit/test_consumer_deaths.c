@@ -208,7 +208,7 @@ static void another_producer_is_not_the_same_stream(void **state)
 			assert_non_null(strstr(tsock_errmsg(), "restarted"));
 			assert_non_null(strstr(tsock_errmsg(), "open another"));
 		}
-		/* It never joined. */
+		/* The consumer never joined. */
 		assert_int_equal(tsock_query("unit", 20000, &s), 0);
 		assert_int_equal(s.head, 0);
 		tsock_close(t);

@@ -78,7 +78,7 @@ static void the_end_may_be_decided_while_it_is_read(void **state)
 	assert_int_equal(tsock_begin(t), TSOCK_EENDED);
 	assert_non_null(strstr(tsock_errmsg(), "after 2 epochs"));
 	assert_int_equal(tsock_serve_drained(st.s), 1);
-	/* It was opened before the end was decided, and begins after it. */
+	/* This handle was opened before the end was decided. */
 	assert_int_equal(tsock_begin(u), TSOCK_EENDED);
 	tsock_close(t);
 	tsock_close(u);
@@ -89,7 +89,7 @@ static void the_end_may_be_decided_while_it_is_read(void **state)
 	inproc_stop(&st);
 }
 
-/* It has begun the epoch, of which no sample was handed out. */
+/* The reader has begun an epoch of which no sample was handed out. */
 static void who_waits_for_an_epoch_that_is_no_more_is_told(void **state)
 {
 	struct tsock_serve_opts so = inproc_opts(100);

@@ -147,7 +147,7 @@ static void samples_are_those_of_another_format(void **state)
 		assert_int_equal(n, 0);
 		for (unsigned i = 0; i < SAMPLES; i++)
 			assert_memory_equal(&want[i], &got[i], sizeof(got[i]));
-		/* It was this decoder. */
+		/* This decoder was used. */
 		assert_in_range(hinted.file, 0, FILES - 1);
 	}
 	assert_memory_not_equal(&got[0], &got[1], sizeof(got[0]));

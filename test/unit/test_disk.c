@@ -67,7 +67,7 @@ static void a_disk_says_whether_it_rotates(void **state)
 	expect(1, TSI_DISK_ROTATES);
 	expect(16, TSI_DISK_OTHER);
 	expect(17, TSI_DISK_OTHER);
-	/* It says so of any disk. */
+	/* virtio_blk says so of any disk, and isn't believed. */
 	expect(32, TSI_DISK_OTHER);
 	expect(33, TSI_DISK_OTHER);
 	expect(99, TSI_DISK_OTHER);

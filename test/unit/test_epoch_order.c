@@ -267,7 +267,7 @@ static void what_is_no_order_is_refused_by_name(void **state)
 	assert_true(tsock_order_len(&o) == UINT64_C(1) << 32);
 }
 
-/* It would draw for years. */
+/* The shuffle would draw for years. */
 static void an_epoch_that_torch_never_comes_to_is_refused(void **state)
 {
 	struct tsock_order_opts o = of(TSOCK_ORDER_TORCH, 0, 8);

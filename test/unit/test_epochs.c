@@ -211,7 +211,7 @@ static void an_item_of_an_epoch_that_came_meanwhile_is_not_given(void **state)
 	protect(PROT_NONE);
 	assert_int_equal(at(order, 0), expected[0]);
 	pthread_join(maker, NULL);
-	/* It was the item that faulted, and it was another one then. */
+	/* The fault was at the item, which was another one then. */
 	assert_int_equal(faults, 1);
 	assert_int_equal(item_before, expected[0]);
 	assert_int_not_equal(item_after, expected[0]);

@@ -89,7 +89,7 @@ static int serve_under(int filter, int consumers, struct expected want)
 	if (tsi_fdpass_reply(v.sock, &a, NULL, 0) ||
 	    tsi_peer_gone(v.pidfd, v.sock))
 		return 13;
-	/* It would have left by now had it not been content. */
+	/* The peer would have left by now, had it refused. */
 	kill(pid, SIGKILL);
 	watch = v.pidfd >= 0 ? v.pidfd : v.sock;
 	wait_for(watch);
@@ -206,7 +206,7 @@ static void another_uid_is_refused(void **s)
 
 		if (setgid(65534) || setuid(65534))
 			_exit(9);
-		/* It doesn't trust us either. */
+		/* The stranger doesn't trust us either. */
 		if (fdpass_to_producer(&k) != TSOCK_EREFUSED ||
 		    tsi_fdpass_listening(fdpass_path))
 			_exit(1);

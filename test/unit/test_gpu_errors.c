@@ -244,7 +244,7 @@ static void an_old_driver_is_said_with_both_versions(void **state)
 	       "update the driver");
 }
 
-/* It is older than the toolkit, and of the same major version. */
+/* The driver is older than the toolkit, and of the same major version. */
 static void an_older_driver_serves_if_it_knows_11_8(void **state)
 {
 	static const char *const what[] = { "info", "vmm", "pin", "work" };
@@ -349,7 +349,7 @@ static const struct {
 	{ "work", "cudaStreamIsCapturing=906", "-15 the stream on GPU 0", "" },
 	{ "work", "cudaEventRecord=901", "-15 the stream on GPU 0", "" },
 	{ "work", "cudaEventQuery=907", "-15 the stream on GPU 0", "" },
-	/* It queues something that fails when it runs. */
+	/* The job queues work that fails when it runs. */
 	{ "lost", "work:1=700", "healthy -13: -13 ",
 	  "cudaErrorIllegalAddress" },
 	{ "lost", "work:2=719", "healthy -13: -13 ", "cudaErrorLaunchFailure" },

@@ -115,7 +115,7 @@ static void a_producer_without_descriptors_doesnt_spin(void **state)
 	close(sock);
 }
 
-/* It makes room for a peer that may have more to say. */
+/* The silent peer makes room for one that may have more to say. */
 static void a_silent_peer_goes_when_descriptors_are_short(void **state)
 {
 	int silent = connects(), other;
@@ -134,7 +134,7 @@ static void a_silent_peer_goes_when_descriptors_are_short(void **state)
 	close(other);
 }
 
-/* It has had the least time, also where a later one has an earlier place. */
+/* The oldest has the least time left, even behind a later peer in the table. */
 static void the_oldest_of_silent_peers_goes_first(void **state)
 {
 	int first = connects(), older, newer;
@@ -276,7 +276,7 @@ static pid_t flood(int says)
 		pause();
 }
 
-/* It makes room at its own cost, also for a silent peer that came before. */
+/* A flood drops its own peers, not a silent peer that came before. */
 static void a_flood_of_silent_peers_drives_out_no_other_process(void **state)
 {
 	int own = connects(), pipes[2];

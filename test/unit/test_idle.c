@@ -55,7 +55,7 @@ static void after_the_first_reader_the_limit_counts(void **state)
 	assert_true(tsi_idle_over(&idle, 0, BEGIN + 5001));
 }
 
-/* It came and left between two looks. */
+/* The reader came and left between two looks. */
 static void a_reader_that_was_not_seen_counts_by_what_was_made(void **state)
 {
 	(void)state;
@@ -71,7 +71,7 @@ static void a_connection_counts_when_it_is_seen_twice(void **state)
 	/* Somebody asks for statistics. */
 	assert_false(tsi_idle_connections(&idle, 1, BEGIN + 1000));
 	assert_int_equal(idle.busy_ms, BEGIN + 100);
-	/* It is said once that the stream stays for a loader. */
+	/* The log says once that the stream stays for a loader. */
 	assert_true(tsi_idle_connections(&idle, 1, BEGIN + 2000));
 	assert_false(tsi_idle_connections(&idle, 1, BEGIN + 3000));
 	assert_int_equal(idle.busy_ms, BEGIN + 3000);

@@ -249,7 +249,7 @@ static void only_regular_files_are_opened(void **state)
 	assert_false(tsi_index_bad(x, 5));
 	assert_false(was_opened(watch));
 	tsi_index_close(x);
-	/* It is seen when somebody does. */
+	/* The watch notices an open. */
 	close(open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC));
 	assert_true(was_opened(watch));
 	close(watch);

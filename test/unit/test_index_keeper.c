@@ -112,7 +112,7 @@ static uint64_t known(void)
 	struct tsi_sampler *s = open_sampler();
 	uint64_t n;
 
-	/* It has read before it ends. */
+	/* The keeper has read the index before it ends. */
 	tsi_index_keeper_close(open_keeper(s));
 	n = tsi_jpeg_index_rows(rows_of(s));
 	tsi_sampler_close(s);

@@ -40,7 +40,7 @@ static void of_many_files_some_are_looked_at(void **state)
 	for (uint64_t i = 0; i < MANY; i++)
 		sizes += tree_size_of(x, i) > 0;
 	assert_int_equal(sizes, 1024);
-	/* It looks at these when the scan was kept, and when it is made
+	/* The index looks at these when the scan was kept, and when it is made
 	 * again. */
 	y = tree_open(o);
 	assert_true(tsi_index_cached(y));

@@ -130,13 +130,13 @@ static void ranks_begin_where_the_first_one_does(void **state)
 	joined('a', 1, 9, 5000);
 	for (unsigned reader = 0; reader < 10; reader++)
 		assert_false(tsi_jobs_wait(&jobs, reader));
-	/* Who asks now may begin another epoch. */
+	/* A rank that asks now may begin another epoch. */
 	assert_int_equal(ask_after(0, 6000), 0);
 	assert_int_equal(begin_after(0, 6000, &started, &start), 0);
 	assert_false(started);
 }
 
-/* It was through with its epoch before the others had begun. */
+/* The rank finished its epoch before the others had begun. */
 static void a_rank_that_was_quick_waits_for_the_others(void **state)
 {
 	bool started;
@@ -165,7 +165,7 @@ static void a_rank_that_was_quick_waits_for_the_others(void **state)
 	assert_int_equal(start, 6000);
 }
 
-/* It went before it was told, and finds its place as it was. */
+/* The rank left before it was told, and finds its place unchanged. */
 static void a_rank_that_could_not_be_told_joins_again(void **state)
 {
 	struct tsi_msg_join j = join_of('a', 1, 3, 11);
@@ -193,7 +193,7 @@ static void a_rank_that_could_not_be_told_joins_again(void **state)
 	assert_false(tsi_jobs_wait(&jobs, 7));
 }
 
-/* It has begun, even if it can't be told that it is a reader again. */
+/* The rank has begun, even if it can't be told that it is a reader. */
 static void a_rank_that_returns_fixes_the_start_for_good(void **state)
 {
 	struct tsi_msg_join j = join_of('a', 2, 3, 12);
@@ -372,7 +372,7 @@ static void an_impossible_rank_returns_to_no_job(void **state)
 	assert_false(jobs.job[0].used);
 }
 
-/* It reads on by itself: there is nowhere to write down who its others are. */
+/* The rank reads alone: no row is free to record the others of its job. */
 static void who_returns_to_a_full_table_waits_for_nobody(void **state)
 {
 	struct tsi_msg_join j = join_of('z', 0, 3, 10);
@@ -412,7 +412,7 @@ static void who_has_not_begun_with_the_others_is_refused(void **state)
 	assert_int_equal(tsi_jobs_ask(&jobs, &late, 1), TSOCK_EAGAIN);
 	tsi_jobs_returned(&jobs, &other, 5);
 	assert_int_equal(tsi_jobs_ask(&jobs, &late, 1), TSOCK_EREFUSED);
-	/* It has left that epoch, and waits for them to do so. */
+	/* The rank has left that epoch, and waits for the others to leave. */
 	late.returns = TSI_RETURNS;
 	assert_int_equal(tsi_jobs_ask(&jobs, &late, 1), TSOCK_EAGAIN);
 	/* Or it is through with it. */
@@ -453,7 +453,7 @@ static void who_is_behind_begins_where_the_others_had(void **state)
 	assert_false(started);
 }
 
-/* It has begun that epoch, too, and broken it off. */
+/* The rank has begun that epoch, too, and broken it off. */
 static void who_goes_back_begins_where_it_likes(void **state)
 {
 	struct tsi_msg_join j = join_of('a', 1, 3, 11);
@@ -516,7 +516,7 @@ static void another_run_of_a_job_begins_anew(void **state)
 	assert_int_equal(ask('a', 0, 3, 110, 20000), 0);
 }
 
-/* It looked at the epoch's first samples, and went. */
+/* The rank looked at the epoch's first samples, and left. */
 static void what_a_rank_has_not_had_is_not_kept(void **state)
 {
 	struct tsi_msg_join j = join_of('a', 1, 3, 11);

@@ -16,7 +16,7 @@ static struct tsi_msg_join at_once(uint32_t rank, uint64_t after, bool leaves)
 	return j;
 }
 
-/* It asks and joins; returns what it was told of the others' start. */
+/* The rank asks and joins; returns what it was told of the others' start. */
 static uint64_t begins(struct tsi_msg_join j, unsigned reader, uint64_t where,
 		       int64_t now)
 {
@@ -49,7 +49,7 @@ static void the_first_rank_that_asks_begins_at_once(void **state)
 	assert_false(jobs.job[0].used);
 }
 
-/* It takes a batch, and begins again with the others. */
+/* The rank takes a batch, and begins again with the others. */
 static void a_rank_may_look_and_begin_again(void **state)
 {
 	struct tsi_msg_join j = at_once(0, 5000, false);
@@ -71,7 +71,7 @@ static void a_rank_may_look_and_begin_again(void **state)
 	assert_int_equal(jobs.job[0].start, 6000);
 }
 
-/* It has looked, and asks again before the other rank comes. */
+/* The rank has looked, and asks again before the other rank comes. */
 static void a_rank_that_begins_again_is_waited_for(void **state)
 {
 	struct tsi_msg_join j = at_once(0, 5000, false);
@@ -132,7 +132,7 @@ static void a_rank_goes_on_without_one_that_never_comes(void **state)
 	assert_int_equal(tsi_jobs_ask(&jobs, &j, 10100), TSOCK_EAGAIN);
 	tsi_jobs_expire(&jobs, 10300);
 	assert_int_equal(begins(j, 8, 6000, 10300), TSI_NEVER);
-	/* It isn't waited for again, and can't come any more. */
+	/* The rank isn't waited for again, and can't come any more. */
 	assert_int_equal(jobs.waiting, 0);
 	j = at_once(1, 0, true);
 	assert_int_equal(tsi_jobs_ask(&jobs, &j, 10400), TSOCK_EREFUSED);
@@ -170,7 +170,7 @@ static void a_job_whose_processes_have_ended_is_not_waited_for(void **state)
 	assert_int_equal(jobs.waiting, 0);
 }
 
-/* It has a state to go on from: so have the others, which have still to leave. */
+/* All ranks have a state to resume from; the others have still to leave. */
 static void ranks_that_go_elsewhere_do_so_together(void **state)
 {
 	struct tsi_msg_join j = at_once(0, 6000, false);

@@ -85,7 +85,7 @@ static void who_has_left_puts_off_no_end(void **state)
 	assert_int_equal(tsi_membership_end(&m), 100);
 }
 
-/* It was begun before the view ended, or began anew, or fell back. */
+/* The stage began before the view ended, began anew, or fell back. */
 static void what_a_stage_of_before_has_made_doesnt_count(void **state)
 {
 	struct tsi_joined c;
@@ -158,7 +158,7 @@ static void no_reader_is_in_a_generation_to_come(void **state)
 	assert_int_equal(tsi_membership_may_detach(&m, 1), TSI_DETACH_TURN);
 }
 
-/* It has not looked at a sample. */
+/* The reader has not looked at a sample. */
 static void who_has_entered_no_generation_keeps_no_half(void **state)
 {
 	(void)state;
@@ -172,7 +172,7 @@ static void who_has_entered_no_generation_keeps_no_half(void **state)
 	assert_false(tsi_membership_is_detached(&m, 1));
 }
 
-/* It has read all of the generation that it has entered, and another one came
+/* The reader has read all of its generation, and another one came
  * and went since: that one's half is not the reader's. */
 static void who_is_two_generations_behind_keeps_no_half(void **state)
 {

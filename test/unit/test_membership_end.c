@@ -66,7 +66,7 @@ static void the_last_epoch_is_kept_for_who_left_before_it(void **state)
 	assert_int_equal(b.start, 200);
 	fill();
 	tsi_membership_tail(&m, b.id, 300, 0);
-	/* It needs nothing more, and may stay as long as it likes. */
+	/* The reader needs nothing more, and may stay as long as it likes. */
 	assert_true(tsi_membership_ended(&m));
 	tsi_membership_leave(&m, b.id);
 	assert_true(tsi_membership_ended(&m));
@@ -82,7 +82,7 @@ static void a_tail_at_the_end_does_not_end_the_stream(void **state)
 	a = join(TSOCK_JOIN_EPOCH, 0);
 	fill();
 	tsi_membership_tail(&m, a.id, 5000, 0);
-	/* It needs nothing, so nothing is made for it. */
+	/* The reader needs nothing, so nothing is made for it. */
 	assert_int_equal(tsi_membership_claim(&m, 0, 1, &first), 0);
 	assert_false(tsi_membership_ended(&m));
 	tsi_membership_leave(&m, a.id);
@@ -235,7 +235,7 @@ static void an_epoch_that_began_at_a_segment_is_whole(void **state)
 	assert_int_equal(tsi_membership_end(&m), 200);
 }
 
-/* It skips there, and hears only then that the stream ends. */
+/* The reader skips there, and learns only then that the stream ends. */
 static void a_tail_may_be_where_the_end_was_before(void **state)
 {
 	struct tsi_joined a;

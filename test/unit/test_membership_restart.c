@@ -120,7 +120,7 @@ static void a_stream_that_goes_on_waits_for_no_number_of_readers(void **state)
 	assert_int_equal(fill(), 6128);
 }
 
-/* It was busy for so long that it wasn't waited for any longer. */
+/* The reader was busy until it wasn't waited for any longer. */
 static void a_stream_goes_on_with_who_was_given_up_too(void **state)
 {
 	(void)state;
@@ -144,7 +144,7 @@ static void one_to_which_nobody_returned_begins_as_a_new_one_does(void **state)
 	tsi_membership_give_up_hold(&m);
 	a = join(TSOCK_JOIN_EPOCH, 0);
 	assert_int_equal(a.start, 6000);
-	/* It jumps there, and makes nothing. */
+	/* The stream jumps there, and makes nothing. */
 	assert_int_equal(fill(), 6000);
 	assert_int_equal(fill(), 6000);
 	assert_int_equal(join(TSOCK_JOIN_EPOCH, 0).start, 6000);

@@ -51,20 +51,20 @@ static void who_pauses_while_nobody_waits_is_not_slow(void **state)
 	assert_int_equal(look_for(10000), -1);
 	join(TSOCK_JOIN_EPOCH, 0);
 	assert_int_equal(look_for(10000), -1);
-	/* It waits, but for the workers. */
+	/* The first reader waits, but for the workers. */
 	tsi_membership_tail(&m, 0, 128, now);
 	tsi_membership_tail(&m, 1, 10, now);
 	tsi_membership_want(&m, 0, 138);
 	assert_int_equal(look_for(10000), -1);
 	fill();
 	assert_int_equal(look_for(10000), -1);
-	/* It waits now and then. */
+	/* The first reader waits now and then. */
 	tsi_membership_want(&m, 0, 139);
 	for (unsigned i = 0; i < 20; i++) {
 		assert_int_equal(look_for(800), -1);
 		tsi_membership_want(&m, 0, i % 2 ? 139 : 0);
 	}
-	/* It waits all the time, and the other one gets on, if slowly. */
+	/* The first reader always waits, and the other one advances slowly. */
 	tsi_membership_want(&m, 0, 200);
 	for (unsigned i = 0; i < 20; i++) {
 		assert_int_equal(look_for(800), -1);
@@ -271,7 +271,7 @@ static void slow_is_found_through_a_view_that_needs_the_base(void **state)
 	assert_int_equal(slow.waiter, base.id);
 }
 
-/* It is full as well, and behind the other one, but there is room in the base
+/* The view is full as well, and behind the other, but there is room in the base
  * ring, which is larger. */
 static void a_view_beside_the_full_one_is_not_to_blame(void **state)
 {

@@ -248,7 +248,7 @@ static void a_segments_start_is_kept_for_who_joins_by_segment(void **state)
 	assert_int_equal(c.start, 1500);
 }
 
-/* It holds, so its segment's start is not kept, but the next epoch's is. */
+/* The reader holds: the next epoch's start is kept, its segment's is not. */
 static void who_breaks_off_is_not_sent_to_where_others_were(void **state)
 {
 	static const uint64_t bounds[] = { 0, 5, 10 };

@@ -99,7 +99,7 @@ static void ask(struct tsi_msg *asked, struct tsi_msg *got)
 	} while (tsi_zmq_recv(dealer, &peer, got) || got->serial != 2);
 }
 
-/* It is answered that this is an error, with that in its text. */
+/* The join gets an error that has text in it. */
 static void is_refused(const struct tsi_msg_join *join, const char *text)
 {
 	struct tsi_msg asked = { .type = TSI_JOIN }, got;

@@ -45,7 +45,7 @@ static void reach(int done)
 		pause();
 }
 
-/* It takes a batch, and keeps it. */
+/* Takes a batch, and keeps it. */
 static void hold(int done)
 {
 	tsock *t = inproc_join(BATCH, 0);
@@ -242,7 +242,7 @@ static void a_producer_that_does_not_answer_is_named(void **state)
 	(void)state;
 	await_other(&producer);
 	t = inproc_join(BATCH, 0);
-	/* It is stopped before the join, and then once more after it. */
+	/* The producer is stopped before the join, and once more after it. */
 	stop_other(&producer);
 	for (nlines = 0; !nlines; err = tsock_begin_timed(t, 100))
 		assert_int_equal(err == TSOCK_EAGAIN || !err, 1);

@@ -195,7 +195,7 @@ static void who_waits_for_a_view_outlives_its_ring(void **state)
 		sched_yield();
 		tsi_sync_lock(&st.s->sync);
 	}
-	/* It sleeps, and wakes to find no header any more. */
+	/* The thread sleeps, and finds no header any more when it wakes. */
 	fail_view(v);
 	tsi_sync_unlock(&st.s->sync);
 	assert_int_equal(pthread_join(thread, NULL), 0);

@@ -45,7 +45,7 @@ static struct tsi_options good(const char *words)
 	return o;
 }
 
-/* It is refused, in one sentence with these two words in it. */
+/* The words are refused, in one sentence that has one and two in it. */
 static void refused(const char *words, const char *one, const char *two)
 {
 	struct tsi_options o;

@@ -306,7 +306,7 @@ static void a_pack_that_was_killed_goes_on(void **state)
 			kill(pid, SIGCONT);
 		kill(pid, SIGKILL);
 		assert_int_equal(waitpid(pid, &status, 0), pid);
-		/* It may be killed between the pack's last step and its end. */
+		/* The kill may come after the pack's last step. */
 		if (WIFEXITED(status) || access(other, F_OK) == 0)
 			break;
 		kills++;
@@ -314,7 +314,7 @@ static void a_pack_that_was_killed_goes_on(void **state)
 	assert_true(!WIFEXITED(status) || WEXITSTATUS(status) == 0);
 	assert_int_equal(access(other, F_OK), 0);
 	assert_true(kills > 2);
-	/* It is removed after the last step, and no part of the pack. */
+	/* The journal, which is no part of the pack, is removed last. */
 	snprintf(journal, sizeof(journal), "%s/journal", other);
 	if (!WIFEXITED(status))
 		unlink(journal);

@@ -52,7 +52,7 @@ static void attach_sleeper(uint64_t want)
 static void commit_another(void)
 {
 	tsi_production_commit(&p, 1, 1);
-	/* It is not its turn. */
+	/* Another thread has the turn to publish, so the head stays. */
 	assert_int_equal(head(), 1);
 }
 

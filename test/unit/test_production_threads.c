@@ -115,7 +115,7 @@ static void fill_one_ring(bool stage, bool locks)
 	if (locks)
 		pthread_join(other[1], NULL);
 	assert_int_equal(head(), C);
-	/* It wakes without another publication. */
+	/* The thread wakes without another publication. */
 	if (stage)
 		pthread_join(other[0], NULL);
 	assert_int_equal(p.produced, C);

@@ -246,7 +246,7 @@ static void check_hold(void)
 	for (unsigned i = 0; i < PEOPLE; i++) {
 		const struct consumer *q = &machine.who[i];
 
-		/* It has still to see that its producer has died. */
+		/* The consumer has still to notice that its producer died. */
 		awaited |= q->phase == READS &&
 			   q->incarnation != machine.incarnation;
 		/* Or it doesn't know whether it has become a reader. */

@@ -354,7 +354,7 @@ static void a_rank_that_comes_too_late_for_its_start_is_refused(void **state)
 	for (unsigned r = 0; r < 2; r++)
 		assert_int_equal(tsock_begin_timed(t[r], 60000), 0);
 	tsock_leave(t[1]);
-	/* It asks, and is held up. */
+	/* The last rank asks, and is held up. */
 	ask_as_the_last_rank(&st, 4);
 	let_jobs_go(&st);
 	/* The ring has 512: sample 0 is written over. */
@@ -421,7 +421,7 @@ static void the_first_rank_reads_at_once_and_then_waits(void **state)
 	inproc_stop(&st);
 }
 
-/* Of two samples the last rank of three has none; it comes when the others left. */
+/* The last of three ranks has none of two samples; it comes last. */
 static void a_stream_ends_with_a_rank_that_has_no_sample(void **state)
 {
 	struct tsock_serve_opts o = inproc_opts(2);

@@ -131,7 +131,7 @@ static void what_a_dead_reader_had_taken_counts_as_read(void **state)
 	assert_int_equal(m.greatest, 20);
 }
 
-/* It has read the epoch that the first rank begins with. */
+/* The rank has read the epoch that the first rank begins with. */
 static void a_rank_that_is_ahead_begins_later(void **state)
 {
 	struct tsi_offer o = offer_of_rank(0);
@@ -183,7 +183,7 @@ static void who_cannot_return_to_its_job_makes_none(void **state)
 	assert_int_equal(readers.jobs.waiting, 0);
 }
 
-/* It begins as any rank does, when all have asked. */
+/* The rank begins as any rank does, when all have asked. */
 static void who_begins_anew_does_not_return_to_its_job(void **state)
 {
 	struct tsi_reader_row row = { .nonce = { 9 }, .together = 1 };

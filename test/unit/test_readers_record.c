@@ -16,7 +16,7 @@
 
 static char folder[] = "/tmp/tsock-record-XXXXXX";
 
-/* It is given up while the record is written. */
+/* The lock is released while the record is written. */
 static int begin_locked(void **state)
 {
 	begin(state);
@@ -273,7 +273,7 @@ static void who_leaves_is_not_waited_for_if_it_means_that_claim(void **state)
 	assert_false(awaited(1));
 	withdraws(2);
 	assert_false(awaited(2));
-	/* It knows of the claim before alone. */
+	/* The record knows only of the claim before. */
 	withdraws(13);
 	assert_false(awaited(3));
 	assert_true(awaited(4));

@@ -45,7 +45,7 @@ static void reads(void)
 	now = tsi_now_ms() + SLOW_MS;
 }
 
-/* It has read all that there is, and sleeps until there is one more. */
+/* The reader has read all samples, and sleeps until there is one more. */
 static void waits_for_the_others(unsigned id)
 {
 	tsi_membership_tail(&m, id, C, now);
@@ -75,7 +75,7 @@ static void enter_when_one_is_detached(void *arg, int level, const char *line)
 		tsi_tail_page_enter(page[1], 2);
 }
 
-/* It may have samples of both halves in hand, and so is waited for. */
+/* The reader may hold samples of both halves, and so is waited for. */
 static void who_enters_the_other_half_meanwhile_stays(void **state)
 {
 	uint64_t since;
@@ -91,7 +91,7 @@ static void who_enters_the_other_half_meanwhile_stays(void **state)
 	assert_int_equal(tsi_membership_generation(&m, 0, &since), 2);
 	assert_false(tsi_membership_is_detached(&m, 1));
 	assert_false(is_set_aside(1));
-	/* It is woken as before. */
+	/* The reader is woken as before. */
 	assert_ptr_equal(ring[0].ring.tail[1],
 			 tsi_memfd_base(&readers.conn[1].tail));
 	assert_int_equal(readers.detached, 1);

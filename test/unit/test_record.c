@@ -205,7 +205,7 @@ static void a_file_that_makes_no_sense_is_as_good_as_none(void **state)
 	assert_int_equal(truncate(r.path, 200), 0);
 	assert_int_equal(recorded(5, &marks), 0);
 	tsi_record_put(&r, &a);
-	/* It was removed: all of it is written again. */
+	/* The record was removed: all of it is written again. */
 	assert_int_equal(unlink(r.path), 0);
 	tsi_record_again(&r, folder, "s");
 	die();

@@ -81,7 +81,7 @@ static void the_stream_goes_on_at_the_least_position(void **state)
 	assert_int_equal(tsi_returners_step(&t, 30, &from), TSI_RETURNERS_WAIT);
 }
 
-/* It is where its tail was, or further on. */
+/* The reader is where its tail was, or further on. */
 static void the_mark_stands_for_a_reader_that_is_busy(void **state)
 {
 	(void)state;
@@ -104,7 +104,7 @@ static void the_mark_stands_for_a_reader_that_is_busy(void **state)
 			 TSI_RETURNERS_RELEASE);
 }
 
-/* It reads what the producer before has made, and will ask when it is through. */
+/* The reader reads the dead producer's samples, and asks after that. */
 static void what_is_held_follows_a_tail_that_is_seen(void **state)
 {
 	(void)state;
@@ -128,7 +128,7 @@ static void what_is_held_follows_a_tail_that_is_seen(void **state)
 	assert_false(tsi_returners_late(&t, 0, 60699));
 	assert_true(tsi_returners_late(&t, 0, 60700));
 	assert_true(tsi_returners_late(&t, 1, 60000));
-	/* It is further than the other one, which has still to return. */
+	/* The first is further than the other, which has still to return. */
 	tsi_returners_see(&t, 0, 200, 900);
 	assert_int_equal(tsi_returners_step(&t, 900, &from),
 			 TSI_RETURNERS_FOLLOW);
@@ -190,7 +190,7 @@ static void silence_counts_while_this_producer_listens(void **state)
 	assert_false(tsi_returners_silent(&t, 1, 10010));
 	assert_true(tsi_returners_silent(&t, 1, 10011));
 	assert_false(tsi_returners_silent(&t, 0, 10011));
-	/* It was stopped for as long as a minute. */
+	/* The producer itself was stopped for most of a minute. */
 	tsi_returners_look(&t, 50000);
 	assert_false(tsi_returners_silent(&t, 1, 50000));
 	assert_true(asks(2, 25, 50010));

@@ -296,7 +296,7 @@ a_reader_that_was_not_detached_after_all_is_one_as_before(void **state)
 		uint32_t wakes = atomic_load(&row->wake);
 
 		reader = tsi_ring_attach(&r, 2, &a);
-		/* It may be the last row, or not. */
+		/* The reader may have the last row, or not. */
 		if (more)
 			tsi_ring_attach(&r, 3, &b);
 		tsi_ring_set_aside(&r, 2);
@@ -329,7 +329,7 @@ static void samples_in_a_row_end_where_the_generation_does(void **state)
 	fixture_ring_free(&f);
 }
 
-/* It takes a while, and the control thread has other work. */
+/* Reserving takes a while, and the control thread has other work. */
 static void a_large_half_is_reserved_bit_by_bit(void **state)
 {
 	static const uint64_t bytes[] = { 512 << 10 };

@@ -71,7 +71,7 @@ static void a_stream_without_readers_takes_none(void **state)
 	add(0, 7)->readers = 0;
 	assert_int_equal(share(0), 8);
 	assert_int_equal(tsi_share_rivals(list, n, 0), 0);
-	/* It is told what it will have as soon as it has one. */
+	/* The stream without readers hears what it has once it has one. */
 	assert_int_equal(share(1), 4);
 }
 

@@ -363,7 +363,7 @@ static void one_that_found_no_producer_is_named(void **state)
 	expect_return_awaited(b, 0);
 }
 
-/* It returns without this thread. */
+/* The other thread returns without this one. */
 static void one_that_another_thread_reads_is_waited_for(void **state)
 {
 	struct served v;

@@ -109,7 +109,7 @@ static void a_ring_that_is_swapped_out_has_its_samples_again(void **state)
 					 0);
 			assert_true(served_good(kept[i]));
 		}
-		/* It has come to slot 0 again, with every round. */
+		/* Each round begins at slot 0 again. */
 		if (next % RING == 0)
 			ring = tsock_batch_data(kept[0], 0);
 		let_go_of(ring);

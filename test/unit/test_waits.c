@@ -56,7 +56,7 @@ static void joins(uint32_t world)
 	fill_all();
 }
 
-/* It has taken all below position, and given back all below tail. */
+/* The reader has taken all below position, and released all below tail. */
 static void is_at(unsigned id, uint64_t tail, uint64_t position)
 {
 	tsi_tail_page_move(page[id], tail);
@@ -128,7 +128,7 @@ static void who_does_not_go_on_is_named_too(void **state)
 	now += 12000;
 	w = ask(0, C + 4);
 	assert_int_equal(w.held_batches, 0);
-	/* It will be detached, which needs no advice. */
+	/* The reader will be detached, which needs no advice. */
 	assert_string_equal(w.why, ", which has taken no batch for 12 s");
 }
 
@@ -224,7 +224,7 @@ static void a_rank_that_asks_waits_for_the_others(void **state)
 	assert_string_equal(w.who, "rank 1 of 2 of its job");
 	assert_non_null(
 		strstr(w.why, "has not asked to begin (not connected)"));
-	/* It is listed until it asks no more. */
+	/* A wait is listed as long as the reader asks. */
 	tsi_waits_stats(&waits, now, &st);
 	assert_int_equal(st.nwaits, 1);
 	tsi_waits_forget(&waits, q.nonce);
@@ -289,7 +289,7 @@ static void waits_that_go_on_are_listed_the_longest_first(void **state)
 	st.nwaits = 0;
 	tsi_waits_stats(&waits, now + 6000, &st);
 	assert_int_equal(st.nwaits, 2);
-	/* Who hasn't asked for long waits no more; nor who goes on. */
+	/* Readers that haven't asked for long, or go on, don't wait. */
 	ask(0, C + 4);
 	st.nwaits = 0;
 	tsi_waits_stats(&waits, now + 30001, &st);

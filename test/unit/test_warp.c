@@ -244,7 +244,7 @@ static void a_border_that_leaves_nothing_is_refused(void **state)
 		assert_non_null(strstr(tsock_errmsg(), "picture of 61 x 43"));
 		assert_int_equal(c.width, 61);
 	}
-	/* Of a colour there may be one. */
+	/* A border of one colour may be wider than the picture. */
 	assert_int_equal(tsi_pad(&c, &none[2], TSI_PAD_CONSTANT, fill), 0);
 	assert_int_equal(c.width, 69);
 	assert_memory_equal(c.pixels, fill, 3);

@@ -129,7 +129,7 @@ static void a_large_file_gives_its_room_back_while_it_waits(void **state)
 	mine.budget = m.budget;
 	assert_int_equal(tsi_budget_claim_grow(&mine, 30 * MB), 0);
 	assert_int_equal(pthread_create(&thread, NULL, make_one, &m), 0);
-	/* It is in line when a claim can't grow any more... */
+	/* The thread is in line when a claim can't grow any more... */
 	while (tsi_budget_claim_grow(&mine, mine.held + 1) == 0)
 		nanosleep(&ms, NULL);
 	tsi_budget_claim_end(&mine);

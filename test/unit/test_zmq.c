@@ -150,7 +150,7 @@ static void an_oversize_message_is_never_received(void **s)
 	raw_close(&r);
 }
 
-/* It could send garbage, or questions, if somebody opened the folder. */
+/* A stranger could send garbage, or questions, if the folder were open. */
 static void a_strangers_uid_is_not_heard(void **s)
 {
 	struct tsi_msg got;
