@@ -72,14 +72,34 @@ static int fit(const char **text, const char **line)
 	return len;
 }
 
+/* A value from column n on; words that don't fit in a line begin the next one,
+ * below the first.  Returns the column behind it. */
+static int help_arg(FILE *to, const char *arg, int n)
+{
+	const int first = n;
+
+	while (*arg) {
+		int len = (int)strcspn(arg, "|");
+
+		len += arg[len] == '|';
+		if (n > first && n + len > HELP_WIDTH)
+			n = fprintf(to, "\n%*s", first, "") - 1;
+		n += fprintf(to, "%.*s", len, arg);
+		arg += len;
+	}
+	return n;
+}
+
 static void help_row(FILE *to, const struct tsi_opt *r)
 {
 	const char *text = r->help, *line;
 	int n;
 
-	n = fprintf(to, "  %c%c%c --%s%s%s", r->letter ? '-' : ' ',
+	n = fprintf(to, "  %c%c%c --%s%s", r->letter ? '-' : ' ',
 		    r->letter ? r->letter : ' ', r->letter ? ',' : ' ', r->name,
-		    r->arg ? " " : "", r->arg ? r->arg : "");
+		    r->arg ? " " : "");
+	if (r->arg)
+		n = help_arg(to, r->arg, n);
 	if (n > HELP_COLUMN - 2) {
 		fputc('\n', to);
 		n = 0;

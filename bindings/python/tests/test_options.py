@@ -33,6 +33,7 @@ def producers_own():
     said = subprocess.run(
         [PRODUCER, "--help"], stdout=subprocess.PIPE, check=True
     ).stdout.decode()
+    said = re.sub(r"\|\n +", "|", said)  # more choices than a line has room for
     rows = re.findall(
         r"^  (?:-\w,|   ) --([a-z-]+)(?: (\S+))?(?:  |$)", said, re.MULTILINE
     )
