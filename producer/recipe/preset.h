@@ -61,7 +61,13 @@
 								   "0.5)])", \
 	  "DINO's two global views and eight local ones of 96 x 96") \
 	P("cifar", false, "RandomCrop(32, padding=4) RandomHorizontalFlip()", \
-	  "crops of 32 x 32 pixels in a border of 4")
+	  "crops of 32 x 32 pixels in a border of 4") \
+	P("segmentation", false, \
+	  "RandomResize(260, 1040) RandomHorizontalFlip() RandomCrop(480, " \
+	  "pad_if_needed=True, mask_fill=255)", \
+	  "torchvision's for images with masks") \
+	P("segmentation-eval", true, "Resize(520) CenterCrop(520)", \
+	  "short edge 520, and its middle")
 
 /* Their numbers, of those that are known by name. */
 enum { TSI_PRESET_TRAIN, TSI_PRESET_EVAL };

@@ -10,6 +10,7 @@
 /* All of them, in the order in which --transform help lists them. */
 #define TSI_OP_TYPES(T) \
 	T(resize) \
+	T(random_resize) \
 	T(random_resized_crop) \
 	T(timm_resized_crop) \
 	T(center_crop) \

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * resize.c - Resize.
+ * resize.c - Resize and RandomResize.
  *
- * Formula: torchvision.transforms.functional._compute_resized_output_size.
+ * Formulas: torchvision.transforms.functional._compute_resized_output_size,
+ * v2's RandomResize.make_params.
  */
 #include <limits.h>
 #include <stdlib.h>
@@ -86,6 +87,18 @@ static void edges(const struct tsi_op *op, uint32_t width, uint32_t height,
 	*h = wide ? to_short : to_long;
 }
 
+/* Can a picture of this size become w x h, whose short edge was asked for? */
+static int check_edges(uint32_t width, uint32_t height, double w, double h,
+		       double shorter)
+{
+	if (w >= 1 && h >= 1 && w <= INT32_MAX && h <= INT32_MAX)
+		return 0;
+	return tsi_err(TSOCK_EDATA,
+		       "%u x %u pixels are too thin to resize to a short edge "
+		       "of %g",
+		       width, height, shorter);
+}
+
 static int draw(const struct tsi_op *op, struct tsi_words *words,
 		uint32_t width, uint32_t height, double *draws)
 {
@@ -94,13 +107,8 @@ static int draw(const struct tsi_op *op, struct tsi_words *words,
 	(void)words;
 	(void)draws;
 	edges(op, width, height, &w, &h);
-	if (w >= 1 && h >= 1 && w <= INT32_MAX && h <= INT32_MAX)
-		return 0;
-	return tsi_err(TSOCK_EDATA,
-		       "%u x %u pixels are too thin to resize to a short edge "
-		       "of %g",
-		       width, height,
-		       op->arg[SIZE].n ? op->arg[SIZE].v[0] : 1.0);
+	return check_edges(width, height, w, h,
+			   op->arg[SIZE].n ? op->arg[SIZE].v[0] : 1.0);
 }
 
 static bool plan(const struct tsi_op *op, const double *draws,
@@ -134,4 +142,88 @@ const struct tsi_op_type tsi_op_resize = {
 	.size = size,
 	.draw = draw,
 	.plan = plan,
+};
+
+/* ------------------------------------------------------------------------
+ * RandomResize
+ */
+
+enum { LEAST, MOST, RANDOM_FILTER, RANDOM_ANTIALIAS };
+
+#define SHORT_EDGE(what) \
+	{ \
+		.name = what, .kind = TSI_ARG_WHOLE, .min = 1, \
+		.max = TSI_SIZE_MAX \
+	}
+
+static const struct tsi_arg random_args[] = {
+	[LEAST] = SHORT_EDGE("min_size"),
+	[MOST] = SHORT_EDGE("max_size"),
+	[RANDOM_FILTER] = { .name = "interpolation",
+			    .kind = TSI_ARG_FILTER,
+			    .value = "bilinear" },
+	[RANDOM_ANTIALIAS] = TSI_ARG_ANTIALIAS,
+	{ 0 },
+};
+
+static bool check_random(struct tsi_op *op, const char **why)
+{
+	if (tsi_op_number(op, LEAST) < tsi_op_number(op, MOST))
+		return tsi_sizes_antialias(&op->arg[RANDOM_ANTIALIAS], why);
+	*why = "max_size, which is never drawn, must be above min_size";
+	return false;
+}
+
+static void random_edges(double shorter, uint32_t width, uint32_t height,
+			 double *w, double *h)
+{
+	if (width > height) {
+		*w = part_of(shorter, width, height);
+		*h = shorter;
+	} else {
+		*w = shorter;
+		*h = part_of(shorter, height, width);
+	}
+}
+
+static int draw_random(const struct tsi_op *op, struct tsi_words *words,
+		       uint32_t width, uint32_t height, double *draws)
+{
+	const uint32_t least = (uint32_t)tsi_op_number(op, LEAST);
+	const uint32_t most = (uint32_t)tsi_op_number(op, MOST);
+	double w, h;
+
+	draws[0] = least + tsi_words_below(words, most - least);
+	random_edges(draws[0], width, height, &w, &h);
+	return check_edges(width, height, w, h, draws[0]);
+}
+
+static bool plan_random(const struct tsi_op *op, const double *draws,
+			struct tsi_framing *g)
+{
+	double w, h;
+
+	random_edges(draws[0], g->width, g->height, &w, &h);
+	return tsi_framing_resize(
+		g, (uint32_t)w, (uint32_t)h,
+		(enum tsi_filter)tsi_op_number(op, RANDOM_FILTER));
+}
+
+static void size_random(const struct tsi_op *op, struct tsi_op_size *s)
+{
+	(void)op;
+	s->known = false;
+}
+
+const struct tsi_op_type tsi_op_random_resize = {
+	.name = "RandomResize",
+	.args = random_args,
+	.help = "to a random short edge from min_size on and below max_size",
+	.check = check_random,
+	.count = tsi_sizes_one,
+	.draws = "the short edge",
+	.size = size_random,
+	.draw = draw_random,
+	.plan = plan_random,
+	.moves = true,
 };

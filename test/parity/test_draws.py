@@ -191,6 +191,14 @@ def test_places_of_crops_are_torchvisions(draws):
     tuples_alike(own.T.tolist(), theirs, "both")
 
 
+def test_short_edges_are_torchvisions(draws):
+    v2 = pytest.importorskip("torchvision.transforms.v2")
+    own = draws("RandomResize(26, 104) CenterCrop(9)").take(1)
+    resize = v2.RandomResize(26, 104)
+    alike(own[0], [resize.make_params([])["size"][0] for _ in range(THEIRS)],
+          "size")
+
+
 def test_chances_are_those_that_were_asked_for(draws):
     names = ("RandomHorizontalFlip", "RandomVerticalFlip", "RandomGrayscale",
              "RandomInvert", "RandomAutocontrast", "RandomEqualize")

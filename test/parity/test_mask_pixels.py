@@ -32,6 +32,7 @@ STEPS = [
     "Resize(30, max_size=50)",
     "Resize(size=None, max_size=300)",
     "Resize((7, 301), interpolation=nearest)",
+    "RandomResize(9, 90)",
     "RandomResizedCrop(32)",
     "RandomResizedCrop((20, 50), scale=(0.3, 1), ratio=(0.5, 2))",
     "RandomResizedCropAndInterpolation(30)",
@@ -113,6 +114,15 @@ def must_agree(text, pairs, indices):
 @pytest.mark.parametrize("step", STEPS)
 def test_each_operation_does_to_masks_what_v2_does(pairs, step):
     must_agree(step + END, pairs, 6)
+
+
+@pytest.mark.parametrize("recipe", [
+    "RandomResize(260, 1040) RandomHorizontalFlip() "
+    "RandomCrop(480, pad_if_needed=True, mask_fill=255)",
+    "Resize(520) CenterCrop(520)"])
+def test_the_references_of_segmentation_are_v2s(pairs, recipe):
+    # A file of one column has a long edge of 40,000.
+    must_agree(recipe, pairs[3:], 8)
 
 
 def test_masks_are_resized_to_any_size_as_torch_does(pairs, tmp_path):

@@ -37,6 +37,7 @@ STEPS = [
     "Resize(30)",
     "Resize(30, max_size=50)",
     "Resize(size=None, max_size=300)",
+    "RandomResize(7, 70)",
     "RandomResizedCrop(32)",
     "RandomResizedCrop((20, 50), scale=(0.3, 1), ratio=(0.5, 2))",
     "CenterCrop((50, 20))",

@@ -27,17 +27,22 @@ MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 ANY = dict(framework="numpy", wait=60)
 
 
-def full(text):
-    """The recipe's text as the program reads it."""
+def full_of(*options):
+    """The recipe's text in full, of what these options say."""
     done = subprocess.run(
         [PRODUCER, "--describe", "--dataset", "imagefolder", "--root", "/none"]
-        + ["--transform", text],
+        + list(options),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
-    assert not done.returncode, (text, done.stderr)
+    assert not done.returncode, (options, done.stderr)
     return re.search("^transform=(.*)$", done.stdout, re.M)[1]
+
+
+def full(text):
+    """The recipe's text as the program reads it."""
+    return full_of("--transform", text)
 
 
 # Written as in torchvision's own words: each of v1 and v2, and by hand.
@@ -111,6 +116,21 @@ def test_all_arguments_of_an_object_are_written(text):
             assert re.findall(r"(\w+)=", written) == re.findall(
                 r"(\w+)=", wanted
             )
+
+
+def test_segmentations_reference_is_its_preset():
+    tv_tensors = pytest.importorskip("torchvision.tv_tensors")
+    # references/segmentation/presets.py, with base_size 520, crop_size 480.
+    fill = collections.defaultdict(lambda: 0, {tv_tensors.Mask: 255})
+    text = text_of([
+        v2.RandomResize(min_size=260, max_size=1040),
+        v2.RandomHorizontalFlip(0.5),
+        v2.RandomCrop(480, pad_if_needed=True, fill=fill),
+        v2.ToImage(),
+        v2.ToDtype(torch.float32, scale=True),
+        v2.Normalize(MEAN, STD),
+    ])
+    assert full(text) == full_of("--preset", "segmentation")
 
 
 def test_a_fill_for_masks_is_the_operations_mask_fill():

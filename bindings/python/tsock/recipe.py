@@ -22,6 +22,7 @@ _SERVE = "serve the loader from Python (tsock.serve), or leave it out"
 # classes of that name of torchvision, of both its versions.
 _CLASSES = {
     "Resize": "size interpolation max_size antialias",
+    "RandomResize": "min_size max_size interpolation antialias",
     "RandomResizedCrop": "size scale ratio interpolation antialias",
     "RandomResizedCropAndInterpolation": "size scale ratio interpolation",
     "CenterCrop": "size",

@@ -155,6 +155,12 @@ def _resize(image: Any, op: Operation, draws: Sequence[float]) -> Any:
     )
 
 
+def _random_resize(image: Any, op: Operation, draws: Sequence[float]) -> Any:
+    return _functional().resize(
+        image, [int(draws[0])], _mode(op["interpolation"])
+    )
+
+
 def _resized_crop(image: Any, op: Operation, draws: Sequence[float]) -> Any:
     top, left, height, width = map(int, draws)
     return _functional().resized_crop(
@@ -422,6 +428,7 @@ def _grayscale(image: Any, op: Operation, draws: Sequence[float]) -> Any:
 
 _STEPS: dict[str, _Step] = {
     "Resize": _resize,
+    "RandomResize": _random_resize,
     "RandomResizedCrop": _resized_crop,
     "RandomResizedCropAndInterpolation": _timm_crop,
     "TimmRandAugment": _timm_rand,

@@ -50,6 +50,10 @@ def _resize(mask: Any, op: Operation, draws: Sequence[float]) -> Any:
     )
 
 
+def _random_resize(mask: Any, op: Operation, draws: Sequence[float]) -> Any:
+    return _functional().resize(mask, [int(draws[0])], _mode("nearest"))
+
+
 def _resized_crop(mask: Any, op: Operation, draws: Sequence[float]) -> Any:
     top, left, height, width = map(int, draws[:4])
     return _functional().resized_crop(
@@ -97,6 +101,7 @@ def _flip(name: str) -> _Step:
 
 STEPS: dict[str, _Step] = {
     "Resize": _resize,
+    "RandomResize": _random_resize,
     "RandomResizedCrop": _resized_crop,
     "RandomResizedCropAndInterpolation": _resized_crop,
     "CenterCrop": _center_crop,
