@@ -64,6 +64,8 @@ void tsi_canvas_trim(struct tsi_canvas *c)
 	tsi_scratch_trim(&c->buffer[0]);
 	tsi_scratch_trim(&c->buffer[1]);
 	tsi_scratch_trim(&c->room);
+	tsi_scratch_trim(&c->original);
+	tsi_scratch_trim(&c->mixed);
 	c->pixels = NULL;
 }
 
@@ -72,5 +74,7 @@ void tsi_canvas_fini(struct tsi_canvas *c)
 	tsi_scratch_fini(&c->buffer[0]);
 	tsi_scratch_fini(&c->buffer[1]);
 	tsi_scratch_fini(&c->room);
+	tsi_scratch_fini(&c->original);
+	tsi_scratch_fini(&c->mixed);
 	c->pixels = NULL;
 }

@@ -35,7 +35,10 @@ struct tsi_canvas {
 	uint32_t height;
 	unsigned channels; /* 3 or 1 */
 	struct tsi_scratch buffer[2];
-	struct tsi_scratch room; /* an operation's own, while it works */
+	struct tsi_scratch room;     /* an operation's own, while it works */
+	struct tsi_scratch original; /* of a mix (mix.h) */
+	struct tsi_scratch mixed;    /* its float sums, or bytes */
+	bool mixing;                 /* `mixed` has something */
 	struct tsi_warp_kernel warp;
 	struct tsi_colour_kernel colour;
 	struct tsi_resample *resample; /* for operations that resize */

@@ -11,61 +11,61 @@
 
 #include "ops/colour.h"
 
-int tsi_mix_begin(struct tsi_mix *m, const struct tsi_canvas *c)
+uint64_t tsi_mix_need(uint64_t pixels)
+{
+	uint64_t n = pixels * 3 + TSI_CANVAS_SLACK;
+
+	return tsi_scratch_need(n) + tsi_scratch_need(n * sizeof(float));
+}
+
+int tsi_mix_begin(struct tsi_canvas *c)
 {
 	size_t n = tsi_canvas_bytes(c) + TSI_CANVAS_SLACK;
-	int err = tsi_scratch_grow(&m->original, n, "a picture");
+	int err = tsi_scratch_grow(&c->original, n, "a picture");
 
 	if (!err)
-		err = tsi_scratch_grow(&m->mixed, n * sizeof(float), "a mix");
+		err = tsi_scratch_grow(&c->mixed, n * sizeof(float), "a mix");
 	if (err)
 		return err;
-	m->bytes = tsi_canvas_bytes(c);
-	m->begun = false;
-	memcpy(m->original.p, c->pixels, m->bytes);
+	c->mixing = false;
+	memcpy(c->original.p, c->pixels, tsi_canvas_bytes(c));
 	return 0;
 }
 
-void tsi_mix_original(const struct tsi_mix *m, struct tsi_canvas *c)
+void tsi_mix_original(struct tsi_canvas *c)
 {
-	memcpy(c->pixels, m->original.p, m->bytes);
+	memcpy(c->pixels, c->original.p, tsi_canvas_bytes(c));
 }
 
-static float *sums(const struct tsi_mix *m)
+static float *sums(const struct tsi_canvas *c)
 {
-	return (float *)(void *)m->mixed.p;
+	return (float *)(void *)c->mixed.p;
 }
 
-void tsi_mix_add(struct tsi_mix *m, const struct tsi_canvas *c, float weight)
+void tsi_mix_add(struct tsi_canvas *c, float weight)
 {
-	if (!m->begun)
-		memset(m->mixed.p, 0,
-		       (m->bytes + TSI_CANVAS_SLACK) * sizeof(float));
-	m->begun = true;
-	c->colour.weigh(weight, c->pixels, sums(m), m->bytes);
+	if (!c->mixing)
+		memset(c->mixed.p, 0,
+		       (tsi_canvas_bytes(c) + TSI_CANVAS_SLACK) *
+			       sizeof(float));
+	c->mixing = true;
+	c->colour.weigh(weight, c->pixels, sums(c), tsi_canvas_bytes(c));
 }
 
-void tsi_mix_sum(const struct tsi_mix *m, struct tsi_canvas *c)
+void tsi_mix_sum(struct tsi_canvas *c)
 {
-	c->colour.truncate(sums(m), c->pixels, m->bytes);
+	c->colour.truncate(sums(c), c->pixels, tsi_canvas_bytes(c));
 }
 
-void tsi_mix_blend(struct tsi_mix *m, struct tsi_canvas *c, float alpha)
+void tsi_mix_blend(struct tsi_canvas *c, float alpha)
 {
-	tsi_colour_blend_with(c, m->begun ? m->mixed.p : m->original.p,
+	tsi_colour_blend_with(c, c->mixing ? c->mixed.p : c->original.p,
 			      (double)alpha);
-	memcpy(m->mixed.p, c->pixels, m->bytes);
-	m->begun = true;
+	memcpy(c->mixed.p, c->pixels, tsi_canvas_bytes(c));
+	c->mixing = true;
 }
 
-void tsi_mix_trim(struct tsi_mix *m)
+void tsi_mix_with_original(struct tsi_canvas *c, float alpha)
 {
-	tsi_scratch_trim(&m->original);
-	tsi_scratch_trim(&m->mixed);
-}
-
-void tsi_mix_fini(struct tsi_mix *m)
-{
-	tsi_scratch_fini(&m->original);
-	tsi_scratch_fini(&m->mixed);
+	tsi_colour_blend_with(c, c->original.p, (double)alpha);
 }

@@ -264,25 +264,22 @@ static int make_version(struct tsi_canvas *c, int i)
 /* BLENDED WEIGHT*3, and for the original before and behind them */
 static int mix(struct tsi_canvas *c, const double *v)
 {
-	static struct tsi_mix m;
-	int err = tsi_mix_begin(&m, c);
+	int err = tsi_mix_begin(c);
 
 	if (!err && v[4] != 0)
-		tsi_mix_add(&m, c, (float)v[4]);
+		tsi_mix_add(c, (float)v[4]);
 	for (int i = 0; !err && i < 3; i++) {
-		tsi_mix_original(&m, c);
+		tsi_mix_original(c);
 		err = make_version(c, i);
 		if (v[0] != 0)
-			tsi_mix_blend(&m, c, (float)v[1 + i]);
+			tsi_mix_blend(c, (float)v[1 + i]);
 		else
-			tsi_mix_add(&m, c, (float)v[1 + i]);
+			tsi_mix_add(c, (float)v[1 + i]);
 	}
 	if (!err && v[0] == 0)
-		tsi_mix_sum(&m, c);
+		tsi_mix_sum(c);
 	if (!err && v[5] != 0)
-		err = tsi_colour_blend_with(c, m.original.p, v[5]);
-	tsi_mix_fini(&m);
-	m = (struct tsi_mix){ 0 };
+		tsi_mix_with_original(c, (float)v[5]);
 	return err;
 }
 
