@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * words.c - the random words of one operation, for one sample.
+ *
+ * Gamma's: Marsaglia and Tsang, A Simple Method for Generating Gamma Variables
+ * (2000).
  */
 #include "transforms/words.h"
 
@@ -53,6 +56,45 @@ double tsi_words_normal(struct tsi_words *w)
 	double angle = 6.283185307179586 * tsi_words_double(w);
 
 	return sqrt(-2.0 * log(u)) * cos(angle);
+}
+
+/*
+ * The logarithm of a standard gamma number.  For shapes below 1 it is that of
+ * shape + 1 plus the logarithm of a power of a uniform number, which a double
+ * can hold however small the number is.
+ */
+static double log_gamma(struct tsi_words *w, double shape)
+{
+	const double below =
+		shape < 1 ? log(1 - tsi_words_double(w)) / shape : 0;
+	const double d = (shape < 1 ? shape + 1 : shape) - 1.0 / 3;
+
+	for (;;) {
+		double x = tsi_words_normal(w);
+		double v = 1 + x / sqrt(9 * d);
+		double u = 1 - tsi_words_double(w);
+
+		v = v * v * v;
+		if (v > 0 && log(u) < x * x / 2 + d - d * v + d * log(v))
+			return log(d * v) + below;
+	}
+}
+
+void tsi_words_shares(struct tsi_words *w, double alpha, unsigned n,
+		      double *shares)
+{
+	double most = -INFINITY, sum = 0;
+
+	for (unsigned k = 0; k < n; k++) {
+		shares[k] = log_gamma(w, alpha);
+		most = shares[k] > most ? shares[k] : most;
+	}
+	for (unsigned k = 0; k < n; k++) {
+		shares[k] = exp(shares[k] - most);
+		sum += shares[k];
+	}
+	for (unsigned k = 0; k < n; k++)
+		shares[k] /= sum;
 }
 
 void tsi_words_permute(struct tsi_words *w, unsigned n, unsigned *order)

@@ -59,6 +59,14 @@ bool tsi_words_chance(struct tsi_words *w, double p);
 /* A standard normal number: Box-Muller's of two words' doubles each. */
 double tsi_words_normal(struct tsi_words *w);
 
+/*
+ * n shares, whose sum is 1, distributed as Dirichlet's with n times this alpha,
+ * above 0; the first of two is distributed as Beta's.  Takes as many words as
+ * it needs.
+ */
+void tsi_words_shares(struct tsi_words *w, double alpha, unsigned n,
+		      double *shares);
+
 /* A random order of 0 to n - 1, all equally likely. */
 void tsi_words_permute(struct tsi_words *w, unsigned n, unsigned *order);
 
