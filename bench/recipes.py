@@ -44,6 +44,9 @@ CHAINS = {
     "RandAugment(2, 9)": CROP + "RandAugment(2, 9)",
     "TrivialAugmentWide": CROP + "TrivialAugmentWide()",
     "AutoAugment": CROP + "AutoAugment()",
+    "AugMix": CROP + "PILAugMix()",
+    "timm augmix-m3-w3": TIMM + "TimmAugMix(m=3, w=3)",
+    "timm original-mstd0.5": TIMM + "TimmAutoAugment(original, mstd=0.5)",
     "bicubic crop, flip": "RandomResizedCrop(224, interpolation=bicubic) "
     "RandomHorizontalFlip()",
     "SimCLR, one view": CROP

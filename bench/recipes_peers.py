@@ -57,6 +57,7 @@ def pillow_chains():
         "RandAugment(2, 9)": after_crop(t.RandAugment(2, 9)),
         "TrivialAugmentWide": after_crop(t.TrivialAugmentWide()),
         "AutoAugment": after_crop(t.AutoAugment()),
+        "AugMix": after_crop(t.AugMix()),
         "bicubic crop, flip": of(
             t.RandomResizedCrop(SIZE, interpolation=cubic),
             t.RandomHorizontalFlip(),
@@ -103,6 +104,7 @@ def tensor_chains():
         "RandAugment(2, 9)": after_crop(v2.RandAugment(2, 9)),
         "TrivialAugmentWide": after_crop(v2.TrivialAugmentWide()),
         "AutoAugment": after_crop(v2.AutoAugment()),
+        "AugMix": after_crop(v2.AugMix()),
         "bicubic crop, flip": of(
             v2.RandomResizedCrop(
                 SIZE, interpolation=v2.InterpolationMode.BICUBIC
@@ -120,7 +122,11 @@ def tensor_chains():
 def timm_chains():
     """timm's own transforms, on Pillow."""
     from PIL import Image
-    from timm.data.auto_augment import rand_augment_transform
+    from timm.data.auto_augment import (
+        augment_and_mix_transform,
+        auto_augment_transform,
+        rand_augment_transform,
+    )
     from timm.data.transforms import RandomResizedCropAndInterpolation
     from torchvision import transforms as t
 
@@ -138,13 +144,23 @@ def timm_chains():
             Image.open(io.BytesIO(data)).convert("RGB")
         )
 
-    rand = rand_augment_transform(
-        "rand-m9-mstd0.5-inc1",
-        {"translate_const": int(SIZE * 0.45), "img_mean": (124, 116, 104)},
+    def params(**more):
+        return {
+            "translate_const": int(SIZE * 0.45),
+            "img_mean": (124, 116, 104),
+            **more,
+        }
+
+    rand = rand_augment_transform("rand-m9-mstd0.5-inc1", params())
+    mix = augment_and_mix_transform(
+        "augmix-m3-w3", params(translate_pct=0.3)
     )
+    auto = auto_augment_transform("original-mstd0.5", params())
     return {
         "timm default": after_crop(t.ColorJitter(0.4, 0.4, 0.4)),
         "timm rand-m9": after_crop(rand),
+        "timm augmix-m3-w3": after_crop(mix),
+        "timm original-mstd0.5": after_crop(auto),
     }
 
 
