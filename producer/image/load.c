@@ -15,6 +15,7 @@
 #include "base/err.h"
 #include "ops/fill.h"
 #include "ops/flip.h"
+#include "ops/mix.h"
 #include "pixel/budget.h"
 #include "image/formats.h"
 #include "recipe/recipe.h"
@@ -222,7 +223,7 @@ static int make_views(struct tsi_image *img, struct tsi_decoder *d,
 	return err;
 }
 
-/* Memory for pictures of so many pixels on the canvas, and for the mask. */
+/* Memory for pictures of so many pixels on the canvas, a mix and the mask. */
 static uint64_t canvas_need(const struct tsi_image *img,
 			    const struct plan *plan, uint64_t pixels)
 {
@@ -232,8 +233,10 @@ static uint64_t canvas_need(const struct tsi_image *img,
 
 	if (is_finished(plan))
 		return mask;
-	return mask + (plan->views > 1 ? 3 : 2) *
-			      tsi_scratch_need(pixels * 3 + TSI_CANVAS_SLACK);
+	return mask +
+	       (plan->views > 1 ? 3 : 2) *
+		       tsi_scratch_need(pixels * 3 + TSI_CANVAS_SLACK) +
+	       (img->opts.recipe->mixes ? tsi_mix_need(pixels) : 0);
 }
 
 /* The least part of the image that holds those of all views. */

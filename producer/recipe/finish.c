@@ -177,6 +177,7 @@ static void number_draws(struct tsi_recipe *r)
 	for (unsigned k = 0; k < r->ops; k++) {
 		r->op[k].draws = r->draws;
 		r->draws += tsi_op_draws(&r->op[k]);
+		r->mixes |= r->op[k].type->mixes;
 	}
 }
 

@@ -205,7 +205,12 @@ static int read_args(struct reader *r, struct call *c)
 static int refuse_type(struct reader *r, const struct tsi_token *name)
 {
 	const char *near = tsi_op_type_near(name->text, name->len);
+	const char *instead = tsi_op_type_instead(name->text, name->len);
 
+	if (instead)
+		return tsi_recipe_text_fail(
+			&r->text, name, "%.*s isn't native: %s", (int)name->len,
+			name->text, instead);
 	if (near)
 		return tsi_recipe_text_fail(&r->text, name,
 					    "%.*s is unknown; did you mean %s?",

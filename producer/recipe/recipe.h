@@ -43,6 +43,7 @@ struct tsi_recipe {
 	 * damaged file is bad for all of them, or for none.
 	 */
 	bool same_rows;
+	bool mixes;           /* one of the operations mixes the picture */
 	bool several;         /* the text has Views(...) */
 	bool ended;           /* the text says what tensors are to be, */
 	struct tsi_ends ends; /* which is this */

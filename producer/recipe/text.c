@@ -101,6 +101,9 @@ static void read_token(const char *at, struct tsi_token *token)
 	else if (begins_number(at)) {
 		token->kind = TSI_TOKEN_NUMBER;
 		token->to = read_number(at, &token->number);
+		/* "3a" */
+		if (isalpha((unsigned char)*token->to))
+			token->to = read_name(at, token);
 	} else if (isalpha((unsigned char)*at) || *at == '_' || *at == '\'' ||
 		   *at == '"')
 		token->to = read_name(at, token);

@@ -27,6 +27,16 @@ const struct tsi_op_type *tsi_op_type_of(const char *name, size_t len)
 	return NULL;
 }
 
+const char *tsi_op_type_instead(const char *name, size_t len)
+{
+	static const char aug_mix[] = "AugMix";
+
+	return len == strlen(aug_mix) && !memcmp(name, aug_mix, len)
+		       ? "torchvision's runs its operations on tensors; "
+			 "PILAugMix has its arguments, and Pillow's operations"
+		       : NULL;
+}
+
 const char *tsi_op_type_near(const char *name, size_t len)
 {
 	const struct tsi_op_type *type;

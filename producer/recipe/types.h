@@ -36,7 +36,10 @@
 	T(rand_augment) \
 	T(trivial_augment) \
 	T(auto_augment) \
+	T(pil_aug_mix) \
 	T(timm_rand_augment) \
+	T(timm_auto_augment) \
+	T(timm_aug_mix) \
 	T(random_apply) \
 	T(random_choice) \
 	T(random_order) \
@@ -60,5 +63,11 @@ const struct tsi_op_type *tsi_op_type_of(const char *name, size_t len);
 
 /* The name that a misspelt one is near to; NULL: none is. */
 const char *tsi_op_type_near(const char *name, size_t len);
+
+/*
+ * What to write in place of an operation of torchvision that isn't native, and
+ * why, as a sentence's end; NULL: there is nothing.
+ */
+const char *tsi_op_type_instead(const char *name, size_t len);
 
 #endif

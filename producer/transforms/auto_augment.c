@@ -33,6 +33,7 @@ static const struct tsi_policy_space space = {
 	.relative = true,
 	.rotate = 30,
 	.enhance = 0.9,
+	.of_bits = 8,
 	.bits = 4,
 };
 

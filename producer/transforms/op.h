@@ -28,7 +28,7 @@
 #include "transforms/words.h"
 
 /* Most arguments of an operation, and numbers of an argument. */
-#define TSI_OP_ARGS 8
+#define TSI_OP_ARGS 9
 #define TSI_ARG_NUMBERS 6
 
 /* Most operations of a recipe, those in others with them. */
@@ -155,6 +155,8 @@ struct tsi_op_type {
 	uint32_t (*least_bottom)(const struct tsi_op *op, uint32_t width,
 				 uint32_t height);
 
+	/* apply mixes the picture (ops/mix.h). */
+	bool mixes;
 	/* NULL: as it is planned.  Fails with TSOCK_ENOMEM. */
 	int (*apply)(const struct tsi_op *op, const double *draws,
 		     struct tsi_canvas *c);

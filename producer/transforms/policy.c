@@ -20,12 +20,12 @@ static double linspace(double first, double last, unsigned k, unsigned n)
 	return (double)(b - step * (float)(n - 1 - k));
 }
 
-/* 8 - round(k / ((n - 1) / most)), of float32. */
-static double bits_left(double most, unsigned k, unsigned n)
+/* of - round(k / ((n - 1) / most)), of float32. */
+static double bits_left(double of, double most, unsigned k, unsigned n)
 {
 	float by = (float)((n > 1 ? n - 1 : 1) / most);
 
-	return 8 - rint((double)((float)k / by));
+	return of - rint((double)((float)k / by));
 }
 
 double tsi_policy_magnitude(const struct tsi_policy_space *s,
@@ -50,7 +50,7 @@ double tsi_policy_magnitude(const struct tsi_policy_space *s,
 	case TSI_POLICY_SHARPNESS:
 		return linspace(0, s->enhance, bin, bins);
 	case TSI_POLICY_POSTERIZE:
-		return bits_left(s->bits, bin, bins);
+		return bits_left(s->of_bits, s->bits, bin, bins);
 	case TSI_POLICY_SOLARIZE:
 		return linspace(255, 0, bin, bins);
 	default:
@@ -61,6 +61,15 @@ double tsi_policy_magnitude(const struct tsi_policy_space *s,
 bool tsi_policy_is_signed(enum tsi_policy_op op)
 {
 	return op >= TSI_POLICY_SHEAR_X && op <= TSI_POLICY_SHARPNESS;
+}
+
+double tsi_policy_either_side(struct tsi_words *w, enum tsi_policy_op op,
+			      double magnitude)
+{
+	/* 0 has no other side; a draw is taken all the same. */
+	if (tsi_policy_is_signed(op) && tsi_words_below(w, 2) && magnitude != 0)
+		return -magnitude;
+	return magnitude;
 }
 
 bool tsi_policy_has_magnitude(enum tsi_policy_op op)

@@ -41,7 +41,8 @@ struct tsi_policy_space {
 	bool relative;
 	double rotate;  /* degrees */
 	double enhance; /* beside 1 */
-	double bits;    /* that posterize takes off */
+	double of_bits; /* so many, */
+	double bits;    /* posterize takes off up to these */
 };
 
 /*
@@ -54,6 +55,10 @@ double tsi_policy_magnitude(const struct tsi_policy_space *s,
 
 /* Does it go to both sides? */
 bool tsi_policy_is_signed(enum tsi_policy_op op);
+
+/* The magnitude or its negative, of operations that go to both sides. */
+double tsi_policy_either_side(struct tsi_words *w, enum tsi_policy_op op,
+			      double magnitude);
 
 /* Does its magnitude depend on a bin? */
 bool tsi_policy_has_magnitude(enum tsi_policy_op op);

@@ -36,15 +36,6 @@ static int apply_each(const double *draws, unsigned n,
 	return err;
 }
 
-static double either_side(struct tsi_words *w, enum tsi_policy_op op,
-			  double magnitude)
-{
-	/* 0 has no other side; a draw is taken all the same. */
-	if (tsi_policy_is_signed(op) && tsi_words_below(w, 2) && magnitude != 0)
-		return -magnitude;
-	return magnitude;
-}
-
 /* ------------------------------------------------------------------------
  * RandAugment
  */
@@ -74,6 +65,7 @@ static const struct tsi_policy_space rand_space = {
 	.relative = true,
 	.rotate = 30,
 	.enhance = 0.9,
+	.of_bits = 8,
 	.bits = 4,
 };
 
@@ -104,7 +96,7 @@ static int draw_rand(const struct tsi_op *op, struct tsi_words *w,
 			(unsigned)tsi_op_number(op, RAND_BINS), width, height);
 
 		draws[OP] = chosen;
-		draws[MAGNITUDE] = either_side(w, chosen, m);
+		draws[MAGNITUDE] = tsi_policy_either_side(w, chosen, m);
 	}
 	return 0;
 }
@@ -152,6 +144,7 @@ static const struct tsi_policy_space wide_space = {
 	.translate = 32,
 	.rotate = 135,
 	.enhance = 0.99,
+	.of_bits = 8,
 	.bits = 6,
 };
 
@@ -177,7 +170,7 @@ static int draw_wide(const struct tsi_op *op, struct tsi_words *w,
 					height);
 
 	draws[OP] = chosen;
-	draws[MAGNITUDE] = either_side(w, chosen, m);
+	draws[MAGNITUDE] = tsi_policy_either_side(w, chosen, m);
 	return 0;
 }
 

@@ -17,6 +17,7 @@ import itertools
 import math
 import os
 import random
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -350,7 +351,7 @@ def test_auto_augment_is_torchvisions(draws, monkeypatch, name):
 
 TIMM = ("AutoContrast Equalize Invert Rotate Posterize Solarize SolarizeAdd "
         "Color Contrast Brightness Sharpness ShearX ShearY TranslateX "
-        "TranslateY").split()
+        "TranslateY Desaturate GaussianBlurRand").split()
 
 
 @pytest.mark.parametrize("config, recipe", [
@@ -382,6 +383,104 @@ def test_timms_rand_augment_is_timms(draws, config, recipe):
     for k in range(layers):
         alike(filters[k, done[k]], np.random.randint(1, 3, OURS), "filter")
     magnitudes_alike((names[done], by[done]), noted)
+
+
+# ---------------------------------------------------------------------------
+# Mixes
+
+
+def is_mixed(own, width, theirs):
+    """The mix's weight, and those of the chains: each, and what is largest."""
+    theirs = np.array(theirs).T
+    for k in range(1 + width):
+        alike(own[k], theirs[k], k)
+    alike(own[1:1 + width].max(axis=0), theirs[1:].max(axis=0), "largest")
+
+
+@pytest.mark.parametrize("alpha", [0.05, 0.5, 1, 3])
+def test_weights_of_timms_mix_are_timms(draws, alpha):
+    own = draws(f"TimmAugMix(w=4, d=1, a={alpha})").take(5)
+    theirs = np.column_stack((np.random.beta(alpha, alpha, OURS),
+                              np.random.dirichlet([alpha] * 4, OURS)))
+    is_mixed(own, 4, np.float32(theirs))
+
+
+@pytest.mark.parametrize("alpha", [0.3, 1, 2])
+def test_weights_of_torchvisions_mix_are_torchvisions(draws, alpha):
+    own = draws(f"PILAugMix(mixture_width=3, alpha={alpha})").take(4)
+    m = torch._sample_dirichlet(torch.full((OURS, 2), float(alpha)))
+    shares = torch._sample_dirichlet(torch.full((OURS, 3), float(alpha)))
+    theirs = torch.cat([m[:, :1], shares * m[:, 1:]], 1)
+    # torch's smallest numbers aren't below some 1e-38.
+    is_mixed(np.maximum(own, 1e-30), 3, np.maximum(theirs.numpy(), 1e-30))
+    assert np.abs(own.sum(axis=0) - 1).max() < 1e-6
+
+
+def by_timm(augment, ops, most):
+    """As by_torchvision(), with places in TIMM: what ops would have done."""
+    noted = array.array("d")
+
+    def note(name):
+        def noting(image, *by, resample, **_):
+            if name == "GaussianBlurRand":
+                by = [random.uniform(0.1, 2.0 * by[0])]
+            noted.extend((TIMM.index(name), *(by[:1] or [0])))
+            return image
+        return noting
+
+    for op in ops:
+        op.aug_fn = note(re.sub("Increasing|Original$|Rel$", "", op.name))
+    picture = Image.new("RGB", (1, 1))
+    for k in range(1, THEIRS + 1):
+        augment(picture)
+        noted.extend((-1, 0) * (k * most - len(noted) // 2))
+    return np.array(noted).reshape(THEIRS, most, 2).transpose(2, 0, 1)
+
+
+def test_chains_of_timms_mix_are_timms(draws):
+    made = pytest.importorskip("timm.data.auto_augment")
+    augment = made.augment_and_mix_transform(
+        "augmix-m7-w2", dict(translate_pct=0.3, img_mean=(1, 2, 3)))
+    theirs = by_timm(augment, augment.ops, 6)
+    names, by, filters = draws("TimmAugMix(m=7, w=2)").take(3 + 2 * 9)[
+        3:].reshape(6, 3, OURS).transpose(1, 0, 2)
+    done = names >= 0
+    alike(done.sum(axis=0), (theirs[0] >= 0).sum(axis=1), "operations")
+    # What isn't done has nothing behind it in its chain.
+    assert not (done[[1, 2, 4, 5]] & ~done[[0, 1, 3, 4]]).any()
+    alike(filters[done], np.random.randint(1, 3, OURS), "filter")
+    magnitudes_alike((names[done], by[done]), theirs[:, theirs[0] >= 0])
+
+
+@pytest.mark.parametrize("severity, every", [(3, True), (8, False)])
+def test_chains_of_torchvisions_mix_are_torchvisions(
+        draws, monkeypatch, severity, every):
+    mix = transforms.AugMix(severity, 1, all_ops=every)
+    theirs = by_torchvision(mix, monkeypatch, 3)
+    names, by = draws(f"PILAugMix({severity}, 1, all_ops={every})").take(8)[
+        2:].reshape(3, 2, OURS).transpose(1, 0, 2)
+    done = names >= 0
+    alike(done.sum(axis=0), (theirs[0] >= 0).sum(axis=1), "operations")
+    magnitudes_alike((names[done], by[done]), theirs[:, theirs[0] >= 0])
+
+
+@pytest.mark.parametrize("config, recipe", [
+    ("v0", "v0"), ("v0r-mstd0.5", "v0r, mstd=0.5"),
+    ("original-mstd1", "original, mstd=1"), ("originalr", "originalr"),
+    ("3a-mstd3", "3a, mstd=3")])
+def test_timms_auto_augment_is_timms(draws, config, recipe):
+    made = pytest.importorskip("timm.data.auto_augment")
+    augment = made.auto_augment_transform(config, dict(img_mean=(1, 2, 3)))
+    theirs = by_timm(augment, itertools.chain(*augment.policy), 2)
+    pair, *rest = draws(f"TimmAutoAugment({recipe})").take(7)
+    names, by, _ = np.array(rest).reshape(2, 3, OURS).transpose(1, 0, 2)
+    alike(pair, np.random.randint(0, len(augment.policy), OURS), "pair")
+    # What isn't done goes to the end.
+    order = np.argsort(names < 0, axis=0, kind="stable")
+    tuples_alike(np.take_along_axis(names, order, 0).T.tolist(),
+                 theirs[0].tolist(), "names")
+    done = names >= 0
+    magnitudes_alike((names[done], by[done]), theirs[:, theirs[0] >= 0])
 
 
 def test_timms_crop_is_timms(draws):

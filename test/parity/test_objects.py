@@ -297,6 +297,151 @@ def test_published_recipes_are_replayed_to_the_byte(files, recipe, package):
     assert not differ
 
 
+# ---------------------------------------------------------------------------
+# timm's own classes, which are given the draws in place of their own
+
+
+class Given:
+    """In place of timm's AugmentOps: functions with arguments."""
+
+    def __init__(self, made, fill, names):
+        self.functions, self.fill, self.names = made.NAME_TO_OP, fill, names
+
+    def __call__(self, draws):
+        """The operations of a chain, which are done."""
+        return [self.step(self.names[int(draws[k])], draws[k + 1],
+                          (0, 2, 3)[int(draws[k + 2])])
+                for k in range(0, len(draws), 3) if draws[k] >= 0]
+
+    def step(self, name, by, resample):
+        if name in ("Posterize", "SolarizeAdd"):
+            by = int(by)
+        function = self.functions[name]
+        by = [] if name in ("AutoContrast", "Equalize", "Invert") else [by]
+        return lambda image: function(image, *by, fillcolor=self.fill,
+                                      resample=resample)
+
+
+TIMM = ("AutoContrast Equalize Invert Rotate Posterize Solarize SolarizeAdd "
+        "Color Contrast Brightness Sharpness ShearX ShearY TranslateXRel "
+        "TranslateYRel Desaturate GaussianBlur").split()
+
+
+def visible(draws, first):
+    """Pillow 13 refuses to posterize to 0 bits."""
+    return all((draws[k], draws[k + 1]) != (4, 0)
+               for k in range(first, len(draws), 3))
+
+
+@pytest.mark.parametrize("config", [
+    "augmix-m3-w3", "augmix-m9-w5-d2-mstd1", "augmix-m3-w3-b1",
+    "augmix-m8-w4-a0.2-b1"])
+def test_timms_mix_makes_the_samples_of_what_was_drawn(
+        files, monkeypatch, config):
+    made = pytest.importorskip("timm.data.auto_augment")
+    transform = made.augment_and_mix_transform(config)
+    given = Given(made, (128, 128, 128), TIMM)
+    width = transform.width
+
+    def run(image, draws):
+        each = (len(draws) - 1 - width) // width
+        at = range(1 + width, len(draws), each)
+        chains = [given(draws[k:k + each]) for k in at]
+        depths = [len(chain) for chain in chains]
+        monkeypatch.setattr(np.random, "dirichlet",
+                            lambda _: np.array(draws[1:1 + width]))
+        monkeypatch.setattr(np.random, "beta", lambda *_: draws[0])
+        monkeypatch.setattr(np.random, "randint", lambda *_: depths.pop(0))
+        monkeypatch.setattr(np.random, "choice",
+                            lambda ops, depth, replace: chains.pop(0))
+        if not visible(draws, 1 + width):
+            return replay(image, draws, text)
+        return transform(image)
+
+    text = full(text_of([transform, v1.Resize((33, 47))]))
+    text = text[:text.rindex(" Resize")]
+    must_agree(transform, files, run, 5)
+
+
+@pytest.mark.parametrize("config", [
+    "v0", "v0r-mstd0.5", "original-mstd0.5", "originalr", "3a"])
+def test_timms_policies_make_the_samples_of_what_was_drawn(files, config):
+    made = pytest.importorskip("timm.data.auto_augment")
+    transform = made.auto_augment_transform(config)
+    given, seen = Given(made, (128, 128, 128), TIMM), 0
+
+    def run(image, draws):
+        nonlocal seen
+        if not visible(draws, 1):
+            return replay(image, draws, text)
+        seen += 1
+        policy = transform.policy[int(draws[0])]
+        names = [op.name.replace("Increasing", "").replace("Original", "")
+                 .replace("Rand", "") for op in policy]
+        for k, name in zip((1, 4), names):
+            assert draws[k] < 0 or TIMM[int(draws[k])] == name
+        return made.AutoAugment([given(draws[1:])])(image)
+
+    text = full(text_of([transform, v1.Resize((33, 47))]))
+    text = text[:text.rindex(" Resize")]
+    must_agree(transform, files, run, 8)
+    assert seen > 50
+
+
+@pytest.mark.parametrize("text", [
+    "AugMix(severity=8)", "AugMix(5, 2, 3, 0.5, all_ops=False, fill=[1, 2, 3])",
+    "AugMix(7, 5, interpolation=BICUBIC)"])
+def test_torchvisions_mix_of_pillows_operations_makes_the_samples(
+        files, monkeypatch, text):
+    from torchvision.transforms import autoaugment
+    from torchvision.transforms import functional as F
+
+    transform, steps = made(text, v1), []
+    names = ("Identity ShearX ShearY TranslateX TranslateY Rotate Brightness "
+             "Color Contrast Sharpness Posterize Solarize AutoContrast "
+             "Equalize").split()
+    apply_op, width = autoaugment._apply_op, transform.mixture_width
+
+    def of_pillow(batch, _, __, interpolation, fill):
+        image = F.to_pil_image(batch[0])
+        name, magnitude = steps.pop(0)
+        return F.pil_to_tensor(apply_op(image, name, magnitude, interpolation,
+                                        fill))[None]
+
+    monkeypatch.setattr(autoaugment, "_apply_op", of_pillow)
+
+    def run(image, draws):
+        weights = [torch.tensor([[draws[0], 1]], dtype=torch.float32),
+                   torch.tensor([draws[1:1 + width]], dtype=torch.float32)]
+        transform._sample_dirichlet = lambda _: weights.pop(0)
+        each = (len(draws) - 1 - width) // width // 2
+        chains = [[(names[int(draws[k])], draws[k + 1])
+                   for k in range(at, at + 2 * each, 2) if draws[k] >= 0]
+                  for at in range(1 + width, len(draws), 2 * each)]
+        depths = [len(chain) for chain in chains]
+        randint = lambda *_, low=0, **__: torch.tensor(  # noqa: E731
+            [depths.pop(0) if low else 0])
+        monkeypatch.setattr(torch, "randint", randint)
+        steps[:] = sum(chains, [])
+        mixed = transform(image)
+        assert not steps and not depths or transform.chain_depth > 0
+        return mixed
+
+    end = v1.Resize((33, 47))
+    with Recipe("PIL" + recipe_of(text) + " Resize((33, 47))") as loader:
+        for number, path in enumerate(files):
+            image = Image.open(path).convert("RGB")
+            for index in range(5):
+                err, _, got = loader(path, 1, 100 * number + index)
+                assert not err, (image.size, got)
+                want = np.asarray(end(run(image, loader.draws)))
+                assert (want == got).all(), (image.size, loader.draws)
+
+
+def recipe_of(text):
+    return text.replace("BICUBIC", "bicubic")
+
+
 def test_deits_recipe_is_replayed_to_the_byte(files):
     data = pytest.importorskip("timm.data")
     test_published_recipes_are_replayed_to_the_byte(

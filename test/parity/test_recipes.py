@@ -87,6 +87,23 @@ STEPS = [
     "TimmRandAugment()",
     "TimmRandAugment(m=9, mstd=0.5, inc=True)",
     "TimmRandAugment(n=4, p=1, mstd=101, fill=7, interpolation=bicubic)",
+    "TimmAutoAugment()",
+    "TimmAutoAugment(v0, mstd=0.5, interpolation=nearest)",
+    "TimmAutoAugment(v0r, mstd=None, fill=(1, 2, 3))",
+    "TimmAutoAugment(originalr, mstd=3, interpolation=bilinear)",
+    "TimmAutoAugment(3a)",
+    "TimmAutoAugment(3a, mstd=2)",
+    "TimmAugMix()",
+    "TimmAugMix(m=5, w=4, d=2, mstd=0.5, fill=7)",
+    "TimmAugMix(m=10, w=1, d=1, a=0.1, translate_pct=0.45)",
+    "TimmAugMix(m=9, w=10, d=10, interpolation=nearest)",
+    "TimmAugMix(b=True)",
+    "TimmAugMix(m=7, w=5, a=0.001, b=True, interpolation=bicubic)",
+    "TimmAugMix(w=2, d=3, a=20, b=True)",
+    "PILAugMix()",
+    "PILAugMix(10, 5, all_ops=False, fill=(1, 2, 3))",
+    "PILAugMix(1, 1, 1, 0.01, interpolation=nearest)",
+    "PILAugMix(9, 10, 10, 30, interpolation=bicubic)",
     "AutoAugment()",
     "AutoAugment(cifar10, interpolation=bilinear)",
     "AutoAugment(svhn, fill=128)",
@@ -122,6 +139,13 @@ RECIPES = [
     "TimmRandAugment(m=9, mstd=0.5, inc=True) RandomErasing(0.25)",
     "RandomResizedCropAndInterpolation(160, interpolation=bicubic) "
     "RandomHorizontalFlip() TimmRandAugment(m=7, mstd=0.5, inc=True)",
+    # AugMix as its authors' programs and timm's have it.
+    "RandomResizedCrop(224) RandomHorizontalFlip() PILAugMix()",
+    "RandomResizedCropAndInterpolation(224) RandomHorizontalFlip() "
+    "TimmAugMix(m=3, w=3) RandomErasing(0.25)",
+    # DeiT III.
+    "RandomResizedCropAndInterpolation(224, interpolation=bicubic) "
+    "RandomHorizontalFlip() TimmAutoAugment(3a) ColorJitter(0.3, 0.3, 0.3)",
     # CIFAR.
     "RandomCrop(32, padding=4, pad_if_needed=True) RandomHorizontalFlip() "
     "AutoAugment(cifar10)",

@@ -149,6 +149,12 @@ static void wrong_texts_are_marked(void **state)
 		"RandomResizeCrop");
 	refused("ElasticTransform(2) CenterCrop(8)",
 		"ElasticTransform isn't native", "ElasticTransform");
+	refused("v2.AugMix(severity=3) CenterCrop(8)",
+		"PILAugMix has its arguments", "v2.AugMix");
+	refused("TimmAutoAugment(4a) CenterCrop(8)", "policy is one of v0|v0r|",
+		"4a");
+	refused("TimmAugMix(fill=(1, 2)) CenterCrop(8)",
+		"fill has 1 or 3 numbers", "TimmAugMix");
 	refused("CenterCrop()", "CenterCrop needs size", "CenterCrop");
 	refused("CenterCrop(0)", "size is from 1 to 4096", "0");
 	refused("CenterCrop(2.5)", "size is a whole number", "2.5");
@@ -203,6 +209,37 @@ static void wrong_texts_are_marked(void **state)
 		"samples would differ in size", "");
 	refused("RandomOrder([CenterCrop(8)])", "samples would differ in size",
 		"");
+}
+
+static void words_may_begin_with_a_digit(void **state)
+{
+	(void)state;
+	is_text("TimmAutoAugment(3a) CenterCrop(8)",
+		"TimmAutoAugment(policy=3a, mstd=0, interpolation=random, "
+		"fill=(124, 116, 104)) CenterCrop(size=(8, 8))");
+	is_text("TimmAutoAugment('v0r', mstd=None, fill=7) CenterCrop(8)",
+		"TimmAutoAugment(policy=v0r, mstd=None, interpolation=random, "
+		"fill=7) CenterCrop(size=(8, 8))");
+}
+
+/* A weight for the whole and for each chain, and so many for an operation. */
+static void mixes_draw_for_every_operation_they_may_have(void **state)
+{
+	(void)state;
+	assert_int_equal(recipes_of("PILAugMix() CenterCrop(8)")->draws,
+			 1 + 3 * (1 + 3 * 2));
+	assert_int_equal(recipes_of("PILAugMix(3, 5, 7) CenterCrop(8)")->draws,
+			 1 + 5 * (1 + 7 * 2));
+	assert_int_equal(recipes_of("TimmAugMix() CenterCrop(8)")->draws,
+			 1 + 3 * (1 + 3 * 3));
+	assert_int_equal(
+		recipes_of("TimmAugMix(w=2, d=1) CenterCrop(8)")->draws,
+		1 + 2 * (1 + 1 * 3));
+	assert_int_equal(recipes_of("TimmAutoAugment() CenterCrop(8)")->draws,
+			 1 + 2 * 3);
+	assert_true(
+		recipes_of("RandomApply([PILAugMix()]) CenterCrop(8)")->mixes);
+	assert_false(recipes_of("TimmAutoAugment() CenterCrop(8)")->mixes);
 }
 
 static void choices_of_one_size_give_samples_of_it(void **state)
@@ -345,6 +382,8 @@ int main(void)
 		cmocka_unit_test(views_have_operations_and_draws_of_their_own),
 		cmocka_unit_test(a_list_among_choices_is_one_of_them),
 		cmocka_unit_test(wrong_texts_are_marked),
+		cmocka_unit_test(words_may_begin_with_a_digit),
+		cmocka_unit_test(mixes_draw_for_every_operation_they_may_have),
 		cmocka_unit_test(choices_of_one_size_give_samples_of_it),
 		cmocka_unit_test(deep_and_long_texts_are_refused),
 		cmocka_unit_test(every_type_is_whole),

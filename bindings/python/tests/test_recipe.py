@@ -163,8 +163,8 @@ def test_every_operation_of_torchvisions_is_made_of_its_objects():
     for name, args in found.items():
         if name in containers or not (hasattr(v1, name) or hasattr(v2, name)):
             continue
-        assert name in recipe._CLASSES, name
-        assert set(recipe._CLASSES[name].split()) <= set(args), name
+        assert name in recipe.CLASSES, name
+        assert set(recipe.CLASSES[name].split()) <= set(args), name
 
 
 def test_every_operation_is_replayed():
@@ -254,6 +254,22 @@ TIMM_CROP = "RandomResizedCropAndInterpolation(32, interpolation=random) "
             "TimmRandAugment(m=7, n=3, p=0.7, mstd=101, mmax=20)",
         ),
         (
+            dict(auto_augment="original-mstd0.5"),
+            "TimmAutoAugment(original, mstd=0.5)",
+        ),
+        (dict(auto_augment="v0"), "TimmAutoAugment(v0)"),
+        (dict(auto_augment="v0r-mstd1"), "TimmAutoAugment(v0r, mstd=1)"),
+        (dict(auto_augment="originalr"), "TimmAutoAugment(originalr)"),
+        (
+            dict(auto_augment="3a"),
+            "TimmAutoAugment(3a) ColorJitter(0.4, 0.4, 0.4)",
+        ),
+        (dict(auto_augment="augmix-m3-w3"), "TimmAugMix(m=3, w=3)"),
+        (
+            dict(auto_augment="augmix-m5-w4-d2-a0.5-b1-mstd0.5"),
+            "TimmAugMix(5, 4, 2, 0.5, True, mstd=0.5)",
+        ),
+        (
             dict(grayscale_prob=0.2, gaussian_blur_prob=0.1, color_jitter=None),
             "RandomGrayscale(0.2) RandomApply([GaussianBlur(23)], 0.1)",
         ),
@@ -286,7 +302,7 @@ def test_timms_other_recipes_are_read_or_named():
         32, is_training=True, auto_augment="rand-m9", interpolation="bicubic"
     )
     assert "interpolation=bicubic, fill=(124, 116, 104)" in text_of(one)
-    for aa in ("rand-m9-t3a", "rand-m9-tweights", "original", "3a"):
+    for aa in ("rand-m9-t3a", "rand-m9-tweights"):
         with pytest.raises(ValueError, match="Augment.* isn't native"):
             text_of(
                 data.create_transform(32, is_training=True, auto_augment=aa)
@@ -298,6 +314,35 @@ def test_timms_other_recipes_are_read_or_named():
                     32, is_training=True, re_prob=0.1, re_mode=mode
                 )
             )
+
+
+def test_timms_policies_are_told_from_others_of_their_classes():
+    made = pytest.importorskip("timm.data.auto_augment")
+    # Without create_transform() there are other defaults.
+    mix = made.augment_and_mix_transform("augmix-m4")
+    assert full(text_of([mix, v1.CenterCrop(8)])) == full(
+        "TimmAugMix(4, translate_pct=0.45, fill=(128, 128, 128)) CenterCrop(8)"
+    )
+    with pytest.raises(ValueError, match="AugMix with other operations"):
+        text_of(made.AugMixAugment(mix.ops[1:]))
+    auto = made.auto_augment_transform("original")
+    assert "policy=original, mstd=0," in text_of(auto)
+    auto.policy[7][1].prob = 0.9
+    with pytest.raises(ValueError, match="AutoAugment with another policy"):
+        text_of(auto)
+    far = made.auto_augment_transform("v0", dict(translate_pct=0.3))
+    with pytest.raises(ValueError, match="AutoAugment with another policy"):
+        text_of(far)
+
+
+def test_torchvisions_aug_mix_is_refused_with_what_may_stand_for_it():
+    for package in (v1, v2):
+        with pytest.raises(ValueError) as e:
+            text_of(package.AugMix(severity=5, chain_depth=2, fill=[1, 2, 3]))
+        said = re.search("AugMix isn't native, .* such as '(.*)'", str(e.value))
+        assert full(said[1] + " CenterCrop(8)") == full(
+            "PILAugMix(5, 3, 2, 1.0, fill=(1, 2, 3)) CenterCrop(8)"
+        )
 
 
 class Mine(torch.nn.Module):

@@ -9,6 +9,8 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, Optional, Union
 
+from . import replay_timm
+
 _TOKEN = re.compile(r"\s*(?:([A-Za-z_]\w*)|([-+.\d][-+.\w]*)|(.))", re.S)
 
 # Operations of RandAugment and its kind, as draws number them.
@@ -70,7 +72,10 @@ class _Reader:
         if word:
             return {"None": None, "True": True, "False": False}.get(word, word)
         if number:
-            value = float(number)
+            try:
+                value = float(number)
+            except ValueError:
+                return number  # the policy 3a
             return int(value) if value.is_integer() else value
         assert sign == "("
         values = []
@@ -294,7 +299,7 @@ def _policy(
         "Color": lambda: F.adjust_saturation(image, 1.0 + magnitude),
         "Contrast": lambda: F.adjust_contrast(image, 1.0 + magnitude),
         "Sharpness": lambda: F.adjust_sharpness(image, 1.0 + magnitude),
-        "Posterize": lambda: F.posterize(image, int(magnitude)),
+        "Posterize": lambda: replay_timm.posterize(image, int(magnitude)),
         "Solarize": lambda: F.solarize(image, magnitude),
         "AutoContrast": lambda: F.autocontrast(image),
         "Equalize": lambda: F.equalize(image),
@@ -323,27 +328,6 @@ def _auto_augment(image: Any, op: Operation, draws: Sequence[float]) -> Any:
 # In the order in which draws number them: RandomResizedCropAndInterpolation's.
 _FILTERS = ("bilinear", "nearest", "box", "hamming", "bicubic", "lanczos")
 
-# TimmRandAugment's operations, and its filters by Pillow's numbers.
-_TIMM = (
-    "AutoContrast",
-    "Equalize",
-    "Invert",
-    "Rotate",
-    "Posterize",
-    "Solarize",
-    "SolarizeAdd",
-    "Color",
-    "Contrast",
-    "Brightness",
-    "Sharpness",
-    "ShearX",
-    "ShearY",
-    "TranslateX",
-    "TranslateY",
-)
-_TIMM_FILTERS = (0, 2, 3)
-
-
 def _timm_crop(image: Any, op: Operation, draws: Sequence[float]) -> Any:
     top, left, height, width = map(int, draws[:4])
     mode = _mode(_FILTERS[int(draws[4])])
@@ -352,49 +336,20 @@ def _timm_crop(image: Any, op: Operation, draws: Sequence[float]) -> Any:
     )
 
 
-def _timm_one(
-    image: Any, name: str, by: float, resample: int, fill: tuple[int, ...]
-) -> Any:
-    ops = importlib.import_module("PIL.ImageOps")
-    if name in ("AutoContrast", "Equalize", "Invert"):
-        return getattr(ops, name.lower())(image)
-    if name == "Solarize":
-        return ops.solarize(image, by)
-    if name == "SolarizeAdd":
-        table = [min(255, i + int(by)) if i < 128 else i for i in range(256)]
-        return image.point(table * 3)
-    if name == "Posterize":
-        # Pillow 13 refuses 0 bits.
-        return image.point([i & (0xFF00 >> int(by)) & 255 for i in range(256)] * 3)
-    if name in ("Color", "Contrast", "Brightness", "Sharpness"):
-        enhance = importlib.import_module("PIL.ImageEnhance")
-        return getattr(enhance, name)(image).enhance(by)
-    if name == "Rotate":
-        return image.rotate(by, resample=resample, fillcolor=fill)
-    maps = {
-        "ShearX": (1, by, 0, 0, 1, 0),
-        "ShearY": (1, 0, 0, by, 1, 0),
-        "TranslateX": (1, 0, by * image.width, 0, 1, 0),
-        "TranslateY": (1, 0, 0, 0, 1, by * image.height),
-    }
-    affine = importlib.import_module("PIL.Image").AFFINE
-    return image.transform(
-        image.size, affine, maps[name], resample=resample, fillcolor=fill
-    )
-
-
-def _timm_rand(image: Any, op: Operation, draws: Sequence[float]) -> Any:
-    fill = op["fill"] if isinstance(op["fill"], tuple) else (op["fill"],) * 3
-    for k in range(0, len(draws), 3):
-        if draws[k] >= 0:
-            image = _timm_one(
-                image,
-                _TIMM[int(draws[k])],
-                draws[k + 1],
-                _TIMM_FILTERS[int(draws[k + 2])],
-                fill,
-            )
-    return image
+def _pil_mix(image: Any, op: Operation, draws: Sequence[float]) -> Any:
+    np = importlib.import_module("numpy")
+    weights, chains = replay_timm.chains_of(op["mixture_width"], 2, draws)
+    mixed = np.float32(draws[0]) * np.asarray(image, dtype=np.float32)
+    for weight, chain in zip(weights, chains):
+        version = image
+        for k in range(0, len(chain), 2):
+            if chain[k] >= 0:
+                version = _policy(
+                    version, op, _POLICY[int(chain[k])], chain[k + 1]
+                )
+        mixed += weight * np.asarray(version, dtype=np.float32)
+    pil = importlib.import_module("PIL.Image")
+    return pil.fromarray(mixed.astype(np.uint8))
 
 
 _Step = Callable[[Any, Operation, Sequence[float]], Any]
@@ -431,7 +386,10 @@ _STEPS: dict[str, _Step] = {
     "RandomResize": _random_resize,
     "RandomResizedCrop": _resized_crop,
     "RandomResizedCropAndInterpolation": _timm_crop,
-    "TimmRandAugment": _timm_rand,
+    "TimmRandAugment": replay_timm.rand_augment,
+    "TimmAutoAugment": replay_timm.auto_augment,
+    "TimmAugMix": replay_timm.aug_mix,
+    "PILAugMix": _pil_mix,
     "CenterCrop": _center_crop,
     "Pad": _pad,
     "RandomCrop": _random_crop,
@@ -457,6 +415,12 @@ _STEPS: dict[str, _Step] = {
     "AutoAugment": _auto_augment,
 }
 
+
+def _deepest(depth: int) -> int:
+    """How many operations of a chain of AugMix there are draws for."""
+    return depth if depth > 0 else 3
+
+
 # How many numbers each draws, without those of the operations in it.
 _DRAWS: dict[str, Union[int, Callable[[Operation], int]]] = {
     "Resize": 0,
@@ -466,6 +430,11 @@ _DRAWS: dict[str, Union[int, Callable[[Operation], int]]] = {
     "RandomResizedCrop": 4,
     "RandomResizedCropAndInterpolation": 5,
     "TimmRandAugment": lambda op: 3 * op["n"],
+    "TimmAutoAugment": 7,
+    "TimmAugMix": lambda op: 1 + op["w"] * (1 + 3 * _deepest(op["d"])),
+    "PILAugMix": lambda op: (
+        1 + op["mixture_width"] * (1 + 2 * _deepest(op["chain_depth"]))
+    ),
     "RandomCrop": 2,
     "RandomAffine": 6,
     "RandomPerspective": 9,
