@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Docstrings as help() shows them best, made reStructuredText for autodoc.
 
-Of a paragraph whose lines are "name     what it is", and lines in the second
+In a paragraph whose lines are "name     what it is", and lines in the second
 column that go on, each name is a term of a definition list.  Lines that are all
 indented are code.
 """
