@@ -52,7 +52,7 @@ def test_one_that_another_was_quicker_than_is_no_failure(
 ):
     """Somebody else locked the name meanwhile: that one is waited for."""
     monkeypatch.setenv("TSOCK_PRODUCER", "/bin/false")
-    # It says nothing, so that it is started three times in all.
+    # /bin/false says nothing, so that it is started three times in all.
     held, slept = [0, 7, 7, 7, 0] + [0, 0] * 2, []
     monkeypatch.setattr(launch, "holder", lambda *_: held.pop(0))
     monkeypatch.setattr(launch.time, "sleep", slept.append)

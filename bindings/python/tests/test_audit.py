@@ -66,7 +66,7 @@ def test_a_batch_that_is_kept_is_found(serve, left):
 
 
 def test_a_process_of_the_folder_is_found(place, monkeypatch):
-    """It is nobody's child here, as a producer that a loader has started."""
+    """The process is no child of ours, as a producer that a loader starts."""
     monkeypatch.setattr(audit, "LIMIT", 0)
     start = (
         "from subprocess import DEVNULL, Popen\n"

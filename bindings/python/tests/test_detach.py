@@ -52,7 +52,7 @@ def test_a_loader_that_others_wait_for_misses_samples(serve, dtype):
         finally:
             done.set()
             other.join()
-        # It reads on, at once or with the next epoch, and whole ones then.
+        # The loader reads on, at once or with the next epoch, then whole ones.
         rest = list(iterator)
         assert loader.missed > 0
         more = list(loader)

@@ -137,7 +137,7 @@ def test_the_end_of_a_stream_is_the_same_for_every_iterator(serve):
 def test_one_more_iterator_waits_no_longer_than_one_that_reads(
     serve, seconds, why
 ):
-    """It makes a connection, for which a first loader would wait on."""
+    """The call makes a connection, for which a first loader would wait."""
     served = serve()
     loader = tsock.DataLoader(
         "toy", 16, rejoin_timeout=seconds, wait=1000, **INDEX

@@ -137,7 +137,7 @@ else:
 def test_a_child_reads_by_a_loader_of_which_its_parent_reads_nothing(
     serve, script, what, child, parent
 ):
-    """It connects anew, as a copy of the loader does."""
+    """The child connects anew, as a copy of the loader does."""
     serve()
     out, err = script(READS, what).communicate(timeout=150)
     assert out.splitlines() == [child, child, parent], err

@@ -258,7 +258,7 @@ def test_a_c_program_goes_on_with_the_new_files(serve, tree, build, run):
     with at_once(served.process.pid):
         add(tree, 12, to="class9")
     until(lambda: changes(served) == 1, what="the change")
-    # It waits for this one, by opening the name again and again.
+    # The process waits for this one, by opening the name again and again.
     epoch.more(11)
     assert lines_of(process, 1) == [(0, N, 3)]
     epoch.rest()

@@ -38,7 +38,7 @@ def test_another_stream_of_that_name_is_refused_with_what_differs(
             "RandomHorizontalFlip(p=0.5) was asked for"
         ).split(),
     ]
-    # It goes on, and can be read by its name alone.
+    # The stream goes on, and can be read by its name alone.
     with tsock.DataLoader("toy", batch_size=48, **INDEX) as loader:
         assert sorted(indices(loader)) == list(range(N))
 
@@ -224,7 +224,7 @@ def test_splits_are_found_by_their_usual_names(tmp_path, images, start):
         with tsock.DataLoader(
             None, 8, size=32, exit_when_idle=0.1, **given
         ) as loader:
-            # It has compared what runs with what is wanted.
+            # The loader has compared the running stream with its options.
             assert len(loader.dataset.samples) == len(loader.dataset)
     # Where two may be meant, neither is taken.
     (tmp_path / "test").symlink_to(images)

@@ -184,7 +184,7 @@ def test_ctrl_c_ends_a_wait_for_a_stopped_producer_at_once(
         assert job.stdout.readline() == "closed\n"
     finally:
         served.process.send_signal(signal.SIGCONT)
-    # It lives, and is a reader no more.
+    # The job lives, and is no longer a reader.
     until(lambda: tsock.query("toy", 60)["consumers"] == 0)
     assert job.poll() is None
 

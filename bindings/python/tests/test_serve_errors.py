@@ -242,7 +242,7 @@ def test_a_loader_that_hangs_is_named(served):
 
     served(hangs, length=8, timeout=0.2)
     try:
-        # It was raised nowhere, so there is no traceback.
+        # The error was raised nowhere, so there is no traceback.
         assert failing().endswith("TimedOut: the loader gave no batch for 0.2 s")
     finally:
         gate.set()

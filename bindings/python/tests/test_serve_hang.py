@@ -70,7 +70,7 @@ def test_a_minute_without_a_batch_is_told_once(watched, caplog):
         "consumers waits for one; "
     )
     assert "timeout=SECONDS" in line
-    # It gave one, and hangs again.
+    # The loader gave a batch, and hangs again.
     feed.asked, stream.waiting = 6000.0, 2
     watcher.look(6059)
     watcher.look(6075)
@@ -132,7 +132,7 @@ def test_a_loader_that_hangs_is_told_of_and_goes_on(
 
 
 def test_a_producers_loop_that_stops_is_told_of(place, caplog, monkeypatch):
-    """It is the loop over a TensorProducer, and not the loader."""
+    """The loop over a TensorProducer hangs, and not the loader."""
     torch = pytest.importorskip("torch")
     from tsock.tensorsocket import TensorConsumer, TensorProducer
 

@@ -94,7 +94,7 @@ def test_a_ring_smaller_than_the_epoch_wraps(served):
 
 
 def test_the_loader_runs_ahead_of_those_who_read(served):
-    """It has given what fills the ring, and one batch more, which waits."""
+    """The loader has filled the ring, and given one more batch, which waits."""
     given = []
 
     class Counted:

@@ -384,7 +384,7 @@ def test_a_stream_that_others_read_on_says_so_and_then_begins_anew(serve):
 
 
 def test_a_state_of_which_nothing_is_left_is_followed_by_a_new_epoch(serve):
-    """It has less than a batch of another size, which drop_last drops."""
+    """Less than a batch of another size is left, which drop_last drops."""
     serve()
     loader = tsock.DataLoader("toy", 10, **INDEX)
     take(iter(loader), 20)

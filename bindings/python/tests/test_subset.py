@@ -322,7 +322,7 @@ def test_nobody_waits_for_who_has_all_it_wants(serve):
     running, reader = iter(loader), iter(whole)
     start = next(reader)[0].tolist()
     assert next(running)[0].tolist() == first == start[:10]
-    # It isn't asked again, and the ring is a third of the epoch.
+    # The loader isn't asked again, and the ring is a third of the epoch.
     assert sorted(start + indices(reader)) == list(range(N))
     with pytest.raises(StopIteration):
         next(running)

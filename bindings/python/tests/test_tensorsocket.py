@@ -68,7 +68,7 @@ def consume(**keywords):
 
 @pytest.mark.parametrize("size", [1, 5, 8, 12, 20, 64, 100, -1])
 def test_every_sample_comes_once_for_any_batch_size(produce, size):
-    """It skipped and repeated samples, and lost the end of each epoch."""
+    """TensorSocket skipped and repeated samples, and lost each epoch's end."""
     produce(loader_of(), epochs=2, producer_batch_size=13)
     consumer = consume(batch_size=size)
     each = 8 if size == -1 else size
@@ -185,7 +185,7 @@ class Rotated:
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize("told", [False, True])
 def test_an_epoch_is_the_one_that_the_loop_has_set(place, told, workers):
-    """It made the next epoch's iterator before the loop could say so."""
+    """The next epoch's iterator was made before the loop could set the epoch."""
     sampler = Rotated()
     loader = loader_of(sampler=sampler, num_workers=workers)
     with TensorProducer(loader) as producer:
@@ -302,7 +302,7 @@ def test_two_producers_have_two_ports(place):
 
 
 def test_a_batch_that_is_too_large_is_refused_with_the_numbers(produce):
-    """It stopped every consumer."""
+    """In TensorSocket such a batch stopped every consumer."""
     produce(loader_of(), producer_batch_size=9)
     with pytest.raises(tsock.Refused, match="72"):
         consume(batch_size=73)

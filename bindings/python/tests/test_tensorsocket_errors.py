@@ -45,7 +45,7 @@ def test_a_producer_that_dies_is_an_error_of_its_consumers(place, script):
 
 
 def test_a_consumer_that_leaves_stops_nobody(produce):
-    """It cost the others ten seconds, and hung the producer."""
+    """In TensorSocket that cost the others ten seconds, and hung the producer."""
     produce(loader_of(), epochs=2)
     with consume(batch_size=8) as first:
         next(first)

@@ -129,7 +129,7 @@ def test_a_name_whose_producer_scans_is_waited_for(serve, scanning, script):
 
 
 def test_a_scan_may_take_longer_than_the_wait(scanning, monkeypatch):
-    """It is waited for on, and given up when it is gone."""
+    """The loader waits for the scan, and gives up when the producer is gone."""
     monkeypatch.setattr(attach, "WAIT", 0.05)
     tries = []
 
@@ -158,7 +158,7 @@ def test_one_that_is_ended_while_it_starts_leaves_nothing(serve, place):
 def test_root_starts_no_second_producer_while_one_scans(
     scanning, start, monkeypatch, caplog
 ):
-    """It waits for the first, and starts its own when that one is gone."""
+    """The loader waits for the first, and starts its own when that is gone."""
     monkeypatch.setattr(launch, "_FIRST_WORD", 0)
     sleep = time.sleep
 

@@ -260,7 +260,7 @@ def attached(
         try:
             return connect(_TRY)
         except (errors.NoProducer, errors.ProducerLost) as e:
-            # It has ended since (then it is started again), or is slow.
+            # The producer has ended (then it is started again), or is slow.
             if starts == _STARTS or time.monotonic() > until:
                 raise
             _log.info("trying again: %s", e)

@@ -440,7 +440,7 @@ class Pool:
         return self._name
 
     def joined(self, stream: Stream) -> None:
-        """It is a reader."""
+        """The stream is a reader."""
         self._reading.add(stream)
 
     @property

@@ -74,7 +74,7 @@ class LikeTorch:
 
     @property
     def batch_sampler(self) -> BatchSampler:
-        # It keeps this loader, so the loader doesn't keep it.
+        # A batch sampler keeps this loader, so the loader doesn't keep it.
         made = self._batch_sampler()
         if made is None:
             made = BatchSampler(cast(Lender, self))

@@ -221,7 +221,7 @@ class Launch:
         _make_folder(self._folder or folder_of_sockets(), given)
         self.log = log_path(self._folder, name)
         self._told = time.monotonic() + _FIRST_WORD
-        # It ended without a word of why: something has killed it.
+        # True if the producer ended without saying why: it was killed.
         self.killed = False
 
     def until(self, serves: Callable[[], bool]) -> None:

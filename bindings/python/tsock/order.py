@@ -48,7 +48,7 @@ class Order:
         if not 0 <= epoch < 1 << 64:
             raise ValueError("epoch %d: epochs are numbered from 0" % epoch)
         opts = byref(self._opts)
-        # It is 0 if there is no such order: the other call says why.
+        # The length is 0 if there is no such order: the other call says why.
         length: int = _lib.tsock_order_len(opts)
         items = array("q", [0]) * length
         index = cast(items.buffer_info()[0], POINTER(c_uint64))

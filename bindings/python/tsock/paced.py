@@ -78,7 +78,7 @@ class Paced:
             # Not before: set_epoch() of the user's is for this.
             self._source = self._iterate()
         else:
-            # It can be had at once: shapes are needed before any step.
+            # The first batch is available at once: shapes are needed before a step.
             first, self._first = self._first, []
             self._taken = len(first)
             yield from first
@@ -147,7 +147,7 @@ class Paced:
                 or self._closed,
                 seconds,
             )
-            # It was had, although the epoch may have ended by that.
+            # The batch was taken, although the epoch may have ended by that.
             if self._taken >= self._steps:
                 return True
             return False if self.is_whole or self._closed else None

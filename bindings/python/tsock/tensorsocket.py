@@ -153,7 +153,7 @@ class TensorProducer:
         if max_tensor_length is not None:
             steps.append(payload.padded(max_tensor_length))
         if pack_fn is not pack:
-            # It was given tuples.
+            # The given pack_fn takes tuples.
             steps.append(
                 lambda batch: payload.to_serve(
                     pack_fn(payload.as_tuple(batch))
