@@ -110,12 +110,13 @@ int tsi_image_mask_load(struct tsi_image_mask *m, const void *data, size_t len,
 		err = read_mask(m, of->width, of->height);
 	tsi_png_ops.close(m->decoder);
 	if (!err)
-		err = tsi_mask_begin(&m->places, of->width, of->height);
+		err = tsi_mask_begin(&m->places, m->pixels.p, of->width,
+				     of->width, of->height);
 	if (!err)
 		err = tsi_recipe_mask(&m->recipe->view[0], of->draws,
 				      &m->places);
 	if (!err)
-		tsi_mask_fetch(&m->places, m->pixels.p, of->width, dst);
+		tsi_mask_fetch(&m->places, dst);
 	tsi_scratch_trim(&m->pixels);
 	tsi_mask_trim(&m->places);
 	return err;

@@ -38,12 +38,15 @@ static int begin_axis(struct tsi_scratch *s, uint32_t n)
 	return err;
 }
 
-int tsi_mask_begin(struct tsi_mask *m, uint32_t width, uint32_t height)
+int tsi_mask_begin(struct tsi_mask *m, const uint8_t *from, size_t stride,
+		   uint32_t width, uint32_t height)
 {
 	int err = begin_axis(&m->x, width);
 
 	if (!err)
 		err = begin_axis(&m->y, height);
+	m->from = from;
+	m->stride = stride;
 	m->width = width;
 	m->height = height;
 	m->fills = 0;
@@ -168,31 +171,58 @@ static uint8_t number_at(const struct tsi_mask *m, const uint8_t *row,
 	return last < 0 ? m->fill[-1 - last] : row[x];
 }
 
-void tsi_mask_fetch(const struct tsi_mask *m, const uint8_t *from,
-		    size_t stride, uint8_t *to)
+void tsi_mask_fetch(const struct tsi_mask *m, uint8_t *to)
 {
 	const int32_t *x = places_of(&m->x), *y = places_of(&m->y);
 
 	for (uint32_t j = 0; j < m->height; j++, to += m->width) {
-		const uint8_t *row =
-			from + (y[j] < 0 ? 0 : (size_t)y[j]) * stride;
+		size_t row = y[j] < 0 ? 0 : (size_t)y[j];
 
 		if (j > 0 && y[j] == y[j - 1]) {
 			memcpy(to, to - m->width, m->width);
 			continue;
 		}
 		for (uint32_t i = 0; i < m->width; i++)
-			to[i] = number_at(m, row, x[i], y[j]);
+			to[i] = number_at(m, m->from + row * m->stride, x[i],
+					  y[j]);
 	}
+}
+
+int tsi_mask_turn(struct tsi_mask *m)
+{
+	struct tsi_framing g = tsi_framing_of(m->width, m->height);
+
+	tsi_framing_flip(&g, true, true);
+	return tsi_mask_frame(m, &g, 0);
+}
+
+int tsi_mask_settle(struct tsi_mask *m, uint8_t **to)
+{
+	const size_t bytes = (size_t)m->width * m->height;
+	/* The source may be in the second one, and isn't in the first. */
+	int err = tsi_scratch_grow(&m->picture[0], bytes, "a mask");
+
+	if (err)
+		return err;
+	tsi_mask_fetch(m, m->picture[0].p);
+	err = tsi_scratch_grow(&m->picture[1], bytes, "a mask");
+	if (err)
+		return err;
+	*to = m->picture[1].p;
+	return tsi_mask_begin(m, m->picture[0].p, m->width, m->width,
+			      m->height);
 }
 
 uint64_t tsi_mask_need(uint32_t width, uint32_t height)
 {
-	return (uint64_t)2 * sizeof(int32_t) * ((uint64_t)width + height);
+	return 2 * tsi_scratch_need((uint64_t)width * height) +
+	       2 * sizeof(int32_t) * ((uint64_t)width + height);
 }
 
 void tsi_mask_trim(struct tsi_mask *m)
 {
+	tsi_scratch_trim(&m->picture[0]);
+	tsi_scratch_trim(&m->picture[1]);
 	tsi_scratch_trim(&m->x);
 	tsi_scratch_trim(&m->y);
 	tsi_scratch_trim(&m->other);
@@ -200,6 +230,8 @@ void tsi_mask_trim(struct tsi_mask *m)
 
 void tsi_mask_fini(struct tsi_mask *m)
 {
+	tsi_scratch_fini(&m->picture[0]);
+	tsi_scratch_fini(&m->picture[1]);
 	tsi_scratch_fini(&m->x);
 	tsi_scratch_fini(&m->y);
 	tsi_scratch_fini(&m->other);

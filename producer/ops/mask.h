@@ -15,6 +15,7 @@
 #ifndef TSI_OPS_MASK_H
 #define TSI_OPS_MASK_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "ops/framing.h"
@@ -26,6 +27,8 @@
 
 /* Used by one thread.  Begins as zeros. */
 struct tsi_mask {
+	const uint8_t *from; /* the source, and bytes of its rows */
+	size_t stride;
 	uint32_t width; /* of the result so far */
 	uint32_t height;
 	/*
@@ -37,10 +40,16 @@ struct tsi_mask {
 	struct tsi_scratch other; /* while a step is worked out */
 	uint8_t fill[TSI_MASK_FILLS];
 	unsigned fills;
+	/* Of steps that aren't done axis by axis: before and behind them. */
+	struct tsi_scratch picture[2];
 };
 
-/* A mask of this size as it is.  Fails with TSOCK_ENOMEM. */
-int tsi_mask_begin(struct tsi_mask *m, uint32_t width, uint32_t height);
+/*
+ * A mask of this size as it is, which must outlive what is done to it.  Fails
+ * with TSOCK_ENOMEM.
+ */
+int tsi_mask_begin(struct tsi_mask *m, const uint8_t *from, size_t stride,
+		   uint32_t width, uint32_t height);
 
 /*
  * What the framing of one operation does to a picture of this size; fill is
@@ -53,9 +62,17 @@ int tsi_mask_frame(struct tsi_mask *m, const struct tsi_framing *g,
 int tsi_mask_pad(struct tsi_mask *m, const struct tsi_pad_border *b,
 		 enum tsi_pad_mode mode, uint8_t fill);
 
-/* The result, of the source's rows of so many bytes. */
-void tsi_mask_fetch(const struct tsi_mask *m, const uint8_t *from,
-		    size_t stride, uint8_t *to);
+/* Half a turn.  Fails with TSOCK_ENOMEM. */
+int tsi_mask_turn(struct tsi_mask *m);
+
+/* The result, width * height bytes. */
+void tsi_mask_fetch(const struct tsi_mask *m, uint8_t *to);
+
+/*
+ * The result so far becomes the source; *to is memory for as many bytes, for a
+ * step that makes a new one of it.  Fails with TSOCK_ENOMEM.
+ */
+int tsi_mask_settle(struct tsi_mask *m, uint8_t **to);
 
 /* Bytes of memory that steps on a mask of this size take, about. */
 uint64_t tsi_mask_need(uint32_t width, uint32_t height);

@@ -92,6 +92,7 @@ int tsi_recipe_mask(const struct tsi_recipe_view *v, const double *draws,
 int tsi_recipe_check_masks(const struct tsi_recipe *r)
 {
 	const struct tsi_op *found = NULL;
+	const char *why = NULL;
 
 	if (r->views > 1)
 		return tsi_err(TSOCK_EARG,
@@ -103,10 +104,12 @@ int tsi_recipe_check_masks(const struct tsi_recipe *r)
 		found = tsi_op_without_mask(op);
 	if (!found)
 		return 0;
+	if (found->type->unmasked)
+		why = found->type->unmasked(found);
 	return tsi_err(TSOCK_EARG,
-		       "--masks: %s can't be done to masks; leave it out of "
-		       "the recipe",
-		       found->type->name);
+		       "--masks: %s%s%s can't be done to masks; leave it out "
+		       "of the recipe",
+		       found->type->name, why ? " " : "", why ? why : "");
 }
 
 static uint32_t least_of(const struct tsi_recipe_view *v, uint32_t width,

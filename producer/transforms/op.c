@@ -104,6 +104,8 @@ const struct tsi_op *tsi_op_without_mask(const struct tsi_op *op)
 	const struct tsi_op_type *type = op->type;
 	const struct tsi_op *found = NULL;
 
+	if (type->unmasked && type->unmasked(op))
+		return op;
 	if (type->mask || type->colours)
 		return NULL;
 	if (!type->chosen)

@@ -168,6 +168,8 @@ struct tsi_op_type {
 	 */
 	int (*mask)(const struct tsi_op *op, const double *draws,
 		    struct tsi_mask *m);
+	/* What of these arguments masks can't have, as "with ..."; NULL: nothing. */
+	const char *(*unmasked)(const struct tsi_op *op);
 	/* Its apply moves no pixel: a mask stays as it is. */
 	bool colours;
 };

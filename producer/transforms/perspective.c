@@ -4,12 +4,14 @@
  *
  * Formula: torchvision.transforms.RandomPerspective.get_params.
  */
+#include "ops/mask_warp.h"
+#include "ops/warp.h"
 #include "ops/warp_map.h"
 #include "transforms/op.h"
 #include "transforms/sizes.h"
 #include "transforms/warps.h"
 
-enum { DISTORTION, P, FILTER, FILL };
+enum { DISTORTION, P, FILTER, FILL, MASK_FILL };
 
 static const struct tsi_arg args[] = {
 	[DISTORTION] = { .name = "distortion_scale",
@@ -20,6 +22,7 @@ static const struct tsi_arg args[] = {
 	[P] = TSI_ARG_P("0.5"),
 	[FILTER] = TSI_ARG_WARP_FILTER("bilinear"),
 	[FILL] = TSI_ARG_FILL,
+	[MASK_FILL] = TSI_ARG_MASK_FILL,
 	{ 0 },
 };
 
@@ -69,10 +72,14 @@ static int draw(const struct tsi_op *op, struct tsi_words *w, uint32_t width,
 	return 0;
 }
 
-static int apply(const struct tsi_op *op, const double *draws,
-		 struct tsi_canvas *c)
+/*
+ * The map of what was drawn for a picture of this size.  False: there is none
+ * for one of one row or column, which stays as it is.
+ */
+static bool map_of(const double *draws, uint32_t width, uint32_t height,
+		   double m[8])
 {
-	const double right = c->width - 1.0, bottom = c->height - 1.0;
+	const double right = width - 1.0, bottom = height - 1.0;
 	const tsi_warp_point start[4] = {
 		{ 0, 0 }, { right, 0 }, { right, bottom }, { 0, bottom }
 	};
@@ -80,17 +87,33 @@ static int apply(const struct tsi_op *op, const double *draws,
 					{ draws[3], draws[4] },
 					{ draws[5], draws[6] },
 					{ draws[7], draws[8] } };
+
+	return tsi_warp_map_perspective(start, end, m);
+}
+
+static int apply(const struct tsi_op *op, const double *draws,
+		 struct tsi_canvas *c)
+{
 	uint8_t fill[3];
 	double m[8];
 
-	if (draws[0] == 0)
-		return 0;
-	/* A picture of one row or column has no such map, and stays. */
-	if (!tsi_warp_map_perspective(start, end, m))
+	if (draws[0] == 0 || !map_of(draws, c->width, c->height, m))
 		return 0;
 	tsi_sizes_fill(&op->arg[FILL], fill);
 	return tsi_warp_perspective(c, m, tsi_warps_filter_of(&op->arg[FILTER]),
 				    fill);
+}
+
+static int mask(const struct tsi_op *op, const double *draws,
+		struct tsi_mask *m)
+{
+	double map[8];
+
+	if (draws[0] == 0 || !map_of(draws, m->width, m->height, map))
+		return 0;
+	return tsi_mask_perspective(
+		m, map,
+		tsi_sizes_mask_fill(&op->arg[MASK_FILL], &op->arg[FILL]));
 }
 
 const struct tsi_op_type tsi_op_random_perspective = {
@@ -105,4 +128,5 @@ const struct tsi_op_type tsi_op_random_perspective = {
 		 "left one clockwise",
 	.draw = draw,
 	.apply = apply,
+	.mask = mask,
 };

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "ops/mask_warp.h"
 #include "ops/warp.h"
 #include "ops/warp_map.h"
 #include "transforms/op.h"
@@ -24,7 +25,7 @@
  * RandomRotation
  */
 
-enum { DEGREES_ARG, FILTER, EXPAND, CENTER, FILL };
+enum { DEGREES_ARG, FILTER, EXPAND, CENTER, FILL, MASK_FILL };
 
 static const struct tsi_arg rotation_args[] = {
 	[DEGREES_ARG] = DEGREES,
@@ -34,6 +35,7 @@ static const struct tsi_arg rotation_args[] = {
 		     .value = "False" },
 	[CENTER] = TSI_ARG_CENTER,
 	[FILL] = TSI_ARG_FILL,
+	[MASK_FILL] = TSI_ARG_MASK_FILL,
 	{ 0 },
 };
 
@@ -91,6 +93,20 @@ static int apply_rotation(const struct tsi_op *op, const double *draws,
 			       expands(op), centre_of(&op->arg[CENTER]), fill);
 }
 
+static int mask_rotation(const struct tsi_op *op, const double *draws,
+			 struct tsi_mask *m)
+{
+	return tsi_mask_rotate(
+		m, draws[0], centre_of(&op->arg[CENTER]),
+		tsi_sizes_mask_fill(&op->arg[MASK_FILL], &op->arg[FILL]));
+}
+
+/* v2 expands tensors to other sizes than Pillow does pictures. */
+static const char *unmasked(const struct tsi_op *op)
+{
+	return expands(op) ? "with expand=True" : NULL;
+}
+
 const struct tsi_op_type tsi_op_random_rotation = {
 	.name = "RandomRotation",
 	.args = rotation_args,
@@ -102,6 +118,8 @@ const struct tsi_op_type tsi_op_random_rotation = {
 	.draw = draw_rotation,
 	.after = after_rotation,
 	.apply = apply_rotation,
+	.mask = mask_rotation,
+	.unmasked = unmasked,
 };
 
 /* ------------------------------------------------------------------------
@@ -115,6 +133,7 @@ enum {
 	AFFINE_FILTER,
 	AFFINE_FILL,
 	AFFINE_CENTER,
+	AFFINE_MASK_FILL,
 };
 enum { ANGLE, TX, TY, SIZE, SHEAR_X, SHEAR_Y, DRAWS };
 
@@ -147,6 +166,7 @@ static const struct tsi_arg affine_args[] = {
 	[AFFINE_FILTER] = TSI_ARG_WARP_FILTER("nearest"),
 	[AFFINE_FILL] = TSI_ARG_FILL,
 	[AFFINE_CENTER] = TSI_ARG_CENTER,
+	[AFFINE_MASK_FILL] = TSI_ARG_MASK_FILL,
 	{ 0 },
 };
 
@@ -202,17 +222,34 @@ static int draw_affine(const struct tsi_op *op, struct tsi_words *w,
 	return 0;
 }
 
-static int apply_affine(const struct tsi_op *op, const double *draws,
-			struct tsi_canvas *c)
+static struct tsi_warp_affinity affinity_of(const double *draws, double width,
+					    double height)
 {
-	const struct tsi_arg_value *centre = &op->arg[AFFINE_CENTER];
-	struct tsi_warp_affinity a = {
+	return (struct tsi_warp_affinity){
 		.degrees = draws[ANGLE],
 		.translate = { draws[TX], draws[TY] },
 		.scale = draws[SIZE],
 		.shear = { draws[SHEAR_X], draws[SHEAR_Y] },
-		.centre = { c->width * 0.5, c->height * 0.5 },
+		.centre = { width * 0.5, height * 0.5 },
 	};
+}
+
+static int mask_affine(const struct tsi_op *op, const double *draws,
+		       struct tsi_mask *m)
+{
+	const struct tsi_warp_affinity a =
+		affinity_of(draws, m->width, m->height);
+
+	return tsi_mask_affine(m, &a, centre_of(&op->arg[AFFINE_CENTER]),
+			       tsi_sizes_mask_fill(&op->arg[AFFINE_MASK_FILL],
+						   &op->arg[AFFINE_FILL]));
+}
+
+static int apply_affine(const struct tsi_op *op, const double *draws,
+			struct tsi_canvas *c)
+{
+	const struct tsi_arg_value *centre = &op->arg[AFFINE_CENTER];
+	struct tsi_warp_affinity a = affinity_of(draws, c->width, c->height);
 	uint8_t fill[3];
 	double m[6];
 
@@ -235,4 +272,5 @@ const struct tsi_op_type tsi_op_random_affine = {
 		 "y",
 	.draw = draw_affine,
 	.apply = apply_affine,
+	.mask = mask_affine,
 };

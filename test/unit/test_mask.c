@@ -3,6 +3,7 @@
  * test_mask.c - where the pixels of a mask come from.
  */
 #include "ops/mask.h"
+#include "ops/mask_warp.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,21 +19,22 @@
 /* A mask of one row, in which each column has its own number. */
 static struct tsi_mask row_of(uint32_t width)
 {
+	static uint8_t from[256];
 	struct tsi_mask m = { 0 };
 
-	assert_false(tsi_mask_begin(&m, width, 1));
+	for (unsigned i = 0; i < sizeof(from); i++)
+		from[i] = (uint8_t)i;
+	assert_false(tsi_mask_begin(&m, from, sizeof(from), width, 1));
 	return m;
 }
 
 /* The row has these numbers, n of them. */
 static void must_be(struct tsi_mask *m, const uint8_t *numbers, uint32_t n)
 {
-	uint8_t from[256], to[256];
+	uint8_t to[256];
 
-	for (unsigned i = 0; i < sizeof(from); i++)
-		from[i] = (uint8_t)i;
 	assert_int_equal(m->width * m->height, n);
-	tsi_mask_fetch(m, from, sizeof(from), to);
+	tsi_mask_fetch(m, to);
 	assert_memory_equal(to, numbers, n);
 	tsi_mask_fini(m);
 }
@@ -90,6 +92,25 @@ static void what_surrounds_a_mask_is_mirrored_and_cropped_with_it(void **state)
 	must_be(&m, (uint8_t[]){ 255, 255, 0, 1, 2, 1, 0, 1 }, 8);
 }
 
+static void turned_masks_are_those_of_torchs_grid_sample(void **state)
+{
+	const uint8_t square[4] = { 1, 2, 3, 4 };
+	struct tsi_warp_affinity right = { .translate = { 1, 0 }, .scale = 1 };
+	struct tsi_mask m = { 0 };
+
+	(void)state;
+	assert_false(tsi_mask_begin(&m, square, 2, 2, 2));
+	assert_false(tsi_mask_rotate(&m, 90, NULL, 0));
+	must_be(&m, (uint8_t[]){ 2, 4, 1, 3 }, 4);
+	/* What a map makes is the next one's source, also where it is cut. */
+	m = (struct tsi_mask){ 0 };
+	assert_false(tsi_mask_begin(&m, square, 2, 2, 2));
+	assert_false(tsi_mask_rotate(&m, -90, NULL, 0));
+	assert_false(tsi_mask_affine(&m, &right, NULL, 9));
+	assert_false(tsi_mask_turn(&m));
+	must_be(&m, (uint8_t[]){ 4, 9, 3, 9 }, 4);
+}
+
 static void operations_that_say_nothing_of_masks_are_refused(void **state)
 {
 	struct tsi_recipe *r;
@@ -107,6 +128,11 @@ static void operations_that_say_nothing_of_masks_are_refused(void **state)
 				     &r));
 	assert_false(tsi_recipe_check_masks(r));
 	tsi_recipe_free(r);
+	assert_false(tsi_recipe_read(
+		"RandomRotation(9, expand=True) CenterCrop(8)", &r));
+	assert_int_equal(tsi_recipe_check_masks(r), TSOCK_EARG);
+	assert_non_null(strstr(tsock_errmsg(), "with expand=True"));
+	tsi_recipe_free(r);
 }
 
 int main(void)
@@ -118,6 +144,7 @@ int main(void)
 			the_later_of_two_borders_is_around_the_earlier_one),
 		cmocka_unit_test(
 			what_surrounds_a_mask_is_mirrored_and_cropped_with_it),
+		cmocka_unit_test(turned_masks_are_those_of_torchs_grid_sample),
 		cmocka_unit_test(
 			operations_that_say_nothing_of_masks_are_refused),
 	};

@@ -21,9 +21,10 @@ CLASSES = {
     "Pad": "padding fill padding_mode mask_fill",
     "RandomHorizontalFlip": "p",
     "RandomVerticalFlip": "p",
-    "RandomRotation": "degrees interpolation expand center fill",
-    "RandomAffine": "degrees translate scale shear interpolation fill center",
-    "RandomPerspective": "distortion_scale p interpolation fill",
+    "RandomRotation": "degrees interpolation expand center fill mask_fill",
+    "RandomAffine": "degrees translate scale shear interpolation fill center "
+    "mask_fill",
+    "RandomPerspective": "distortion_scale p interpolation fill mask_fill",
     "GaussianBlur": "kernel_size sigma",
     "ColorJitter": "brightness contrast saturation hue",
     "Grayscale": "num_output_channels",

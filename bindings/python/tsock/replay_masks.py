@@ -93,6 +93,37 @@ def _random_crop(mask: Any, op: Operation, draws: Sequence[float]) -> Any:
     return _functional().crop(mask, int(draws[0]), int(draws[1]), height, width)
 
 
+def _center(op: Operation) -> Any:
+    return None if op["center"] is None else list(op["center"])
+
+
+def _rotation(mask: Any, op: Operation, draws: Sequence[float]) -> Any:
+    return _functional().rotate(
+        mask, draws[0], center=_center(op), fill=_fill(op)
+    )
+
+
+def _affine(mask: Any, op: Operation, draws: Sequence[float]) -> Any:
+    return _functional().affine(
+        mask,
+        draws[0],
+        [int(draws[1]), int(draws[2])],
+        draws[3],
+        [draws[4], draws[5]],
+        fill=_fill(op),
+        center=_center(op),
+    )
+
+
+def _perspective(mask: Any, op: Operation, draws: Sequence[float]) -> Any:
+    if not draws[0] or min(mask.shape) == 1:
+        return mask
+    right, bottom = mask.shape[1] - 1, mask.shape[0] - 1
+    start = [[0, 0], [right, 0], [right, bottom], [0, bottom]]
+    end = [[int(draws[k]), int(draws[k + 1])] for k in (1, 3, 5, 7)]
+    return _functional().perspective(mask, start, end, fill=_fill(op))
+
+
 def _flip(name: str) -> _Step:
     return lambda mask, op, draws: (
         getattr(_functional(), name)(mask) if draws[0] else mask
@@ -107,6 +138,9 @@ STEPS: dict[str, _Step] = {
     "CenterCrop": _center_crop,
     "Pad": _pad,
     "RandomCrop": _random_crop,
+    "RandomRotation": _rotation,
+    "RandomAffine": _affine,
+    "RandomPerspective": _perspective,
     "RandomHorizontalFlip": _flip("horizontal_flip"),
     "RandomVerticalFlip": _flip("vertical_flip"),
 }
@@ -130,6 +164,7 @@ def mask_of(given: Any) -> Any:
 def check(steps: Sequence[Operation]) -> None:
     """A ValueError for what isn't done to masks."""
     for op in steps:
-        if op.name in _STEPS and op.name not in STEPS:
+        expands = op.args.get("expand")
+        if (op.name in _STEPS and op.name not in STEPS) or expands:
             raise ValueError("replay: %s can't be done to masks" % op.name)
         check(op.children)
