@@ -161,31 +161,36 @@ int tsi_mask_pad(struct tsi_mask *m, const struct tsi_pad_border *b,
 	return 0;
 }
 
-/* What is at this place of the source's row, which itself has the place y. */
-static uint8_t number_at(const struct tsi_mask *m, const uint8_t *row,
-			 int32_t x, int32_t y)
+/* The number of a place outside; where x and y are, the later step's. */
+static uint8_t number_of(const struct tsi_mask *m, int32_t x, int32_t y)
 {
-	/* Where both lie outside, the later step is around the earlier one. */
-	const int32_t last = x < y ? x : y;
+	return m->fill[-1 - (x < y ? x : y)];
+}
 
-	return last < 0 ? m->fill[-1 - last] : row[x];
+/* A row whose place is y. */
+static void fetch_row(const struct tsi_mask *m, int32_t y, uint8_t *to)
+{
+	const int32_t *x = places_of(&m->x);
+	const uint8_t *row = y < 0 ? NULL : m->from + (size_t)y * m->stride;
+	uint32_t i = 0;
+
+	while (i < m->width) {
+		for (; row && i < m->width && x[i] >= 0; i++)
+			to[i] = row[x[i]];
+		for (; i < m->width && (!row || x[i] < 0); i++)
+			to[i] = number_of(m, x[i], y);
+	}
 }
 
 void tsi_mask_fetch(const struct tsi_mask *m, uint8_t *to)
 {
-	const int32_t *x = places_of(&m->x), *y = places_of(&m->y);
+	const int32_t *y = places_of(&m->y);
 
-	for (uint32_t j = 0; j < m->height; j++, to += m->width) {
-		size_t row = y[j] < 0 ? 0 : (size_t)y[j];
-
-		if (j > 0 && y[j] == y[j - 1]) {
+	for (uint32_t j = 0; j < m->height; j++, to += m->width)
+		if (j > 0 && y[j] == y[j - 1])
 			memcpy(to, to - m->width, m->width);
-			continue;
-		}
-		for (uint32_t i = 0; i < m->width; i++)
-			to[i] = number_at(m, m->from + row * m->stride, x[i],
-					  y[j]);
-	}
+		else
+			fetch_row(m, y[j], to);
 }
 
 int tsi_mask_turn(struct tsi_mask *m)

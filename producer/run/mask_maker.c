@@ -11,6 +11,8 @@
 #include "base/err.h"
 #include "io/reader.h"
 
+#define METADATA ((size_t)1 << 20)
+
 struct tsi_mask_maker {
 	const struct tsi_masks *masks;
 	struct tsi_image_mask *image;
@@ -58,10 +60,17 @@ static void fail_mask(const struct tsi_mask_maker *m, const char *why,
 		 tsi_masks_name(m->masks, m->file, name, sizeof(name)), why);
 }
 
-bool tsi_mask_maker_read(struct tsi_mask_maker *m, uint64_t file, size_t *len,
+/* Pixels that can't be compressed, metadata, and as much again. */
+static size_t most_bytes(const struct tsi_image_drawn *sample)
+{
+	return 2 * (size_t)sample->width * sample->height + METADATA;
+}
+
+bool tsi_mask_maker_read(struct tsi_mask_maker *m, uint64_t file,
+			 const struct tsi_image_drawn *sample, size_t *len,
 			 struct tsi_outcome *o)
 {
-	int err = tsi_masks_read(m->masks, file, TSI_READER_MAX, &m->data,
+	int err = tsi_masks_read(m->masks, file, most_bytes(sample), &m->data,
 				 &m->len);
 
 	m->file = file;
@@ -70,7 +79,9 @@ bool tsi_mask_maker_read(struct tsi_mask_maker *m, uint64_t file, size_t *len,
 		return true;
 	}
 	m->data = NULL;
-	if (tsi_io_reader_blames_file(err)) {
+	if (err == EFBIG) {
+		fail_mask(m, "it is too large for a mask of its image", o);
+	} else if (tsi_io_reader_blames_file(err)) {
 		fail_mask(m, tsi_io_reader_strerror(err), o);
 	} else if (err == ENOMEM) {
 		o->came = TSI_CAME_NO_MEMORY;

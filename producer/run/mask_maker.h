@@ -27,9 +27,11 @@ void tsi_mask_maker_destroy(struct tsi_mask_maker *m);
 
 /*
  * Read the mask of this image, *len bytes, for the next load.  False: o says
- * what came of the image instead, whose claim covers the mask.
+ * what came of the image instead, whose claim covers the mask.  A file that is
+ * far larger than a mask of the image's size can be is a bad one.
  */
-bool tsi_mask_maker_read(struct tsi_mask_maker *m, uint64_t file, size_t *len,
+bool tsi_mask_maker_read(struct tsi_mask_maker *m, uint64_t file,
+			 const struct tsi_image_drawn *sample, size_t *len,
 			 struct tsi_outcome *o);
 
 /* Make the sample's mask of what was read, which is freed.  False: likewise. */

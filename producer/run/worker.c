@@ -235,7 +235,7 @@ static bool make_mask(struct tsi_worker *w, struct tsi_job *j, uint8_t *to,
 	bool read;
 
 	wait_begins(w, j->target.file);
-	read = tsi_mask_maker_read(w->mask, j->target.file, &len, o);
+	read = tsi_mask_maker_read(w->mask, j->target.file, &last, &len, o);
 	wait_ends(w);
 	if (!read)
 		return false;
