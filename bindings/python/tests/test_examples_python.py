@@ -66,3 +66,25 @@ def test_lightning(example, monkeypatch, tmp_path, devices):
     said = example("lightning_fit.py", 1, devices)
     found = re.search(r"after 1 epochs: accuracy ([0-9.]+)", said)
     assert found and 0 <= float(found.group(1)) <= 1, said
+
+
+def test_segmentation(script, place, tmp_path):
+    image = pytest.importorskip("PIL.Image")
+    np = pytest.importorskip("numpy")
+    rng = np.random.default_rng(1)
+    for k in range(16):
+        # A bright square, of class 1, on a dark ground.
+        numbers = np.zeros((70 + k, 110 - k), np.uint8)
+        top, left = rng.integers(0, 40, 2)
+        numbers[top : top + 30, left : left + 40] = 1
+        colours = 40 + 150 * numbers[..., None] + rng.integers(0, 40, 3)
+        for name, a in (("images", colours.astype(np.uint8)), ("masks", numbers)):
+            (tmp_path / name).mkdir(exist_ok=True)
+            image.fromarray(a).save(tmp_path / name / ("%02d.png" % k))
+    with open(os.path.join(CHECKOUT, "examples", "segmentation.py")) as f:
+        process = script(
+            f.read(), tmp_path / "images", tmp_path / "masks", 2, 6
+        )
+    said = "".join(finish(process, timeout=300))
+    rights = [float(n) for n in re.findall(r"([0-9.]+) % of the pixels", said)]
+    assert len(rights) == 6 and rights[-1] > 90, said
