@@ -68,4 +68,4 @@ def main(images: str, masks: str, classes: int = 21, epochs: int = 3) -> None:
 if __name__ == "__main__":
     if len(sys.argv) < 3:
         sys.exit(__doc__)
-    main(*sys.argv[1:3], *map(int, sys.argv[3:]))
+    main(sys.argv[1], sys.argv[2], *map(int, sys.argv[3:]))

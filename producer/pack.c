@@ -160,6 +160,11 @@ static int complete(struct command *c, int argc, char **argv)
 			       "two folders are wanted: the data set's, and "
 			       "where the pack is to go (--help says more)");
 	c->data.format = tsi_format_at((unsigned)c->dataset);
+	if (tsi_format_unlabelled(c->data.format))
+		return tsi_err(TSOCK_EARG,
+			       "--dataset %s: a pack has a class for each "
+			       "sample; serve the folder as it is",
+			       tsi_format_name(c->data.format));
 	c->data.root = argv[optind];
 	c->pack.dest = argv[optind + 1];
 	if (c->data.split == UNSET)

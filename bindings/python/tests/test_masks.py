@@ -209,6 +209,17 @@ def test_a_split_is_that_folder_of_images_and_of_masks(data, loader):
             next(iter(made))
 
 
+def test_an_image_that_is_added_comes_with_its_mask(data, loader):
+    with loader(grows=True, fields=("mask", "index")) as made:
+        next(iter(made))
+        for top in ("masks", "images"):  # the image last
+            shutil.copy(data / top / "p00.png", data / top / "z.new.png")
+        while len(made.dataset) == N:
+            seen = [int(i) for _, indices in made for i in indices]
+        seen = [int(i) for _, indices in made for i in indices]
+        assert sorted(seen) == list(range(N + 1))
+
+
 def test_a_loader_without_masks_doesnt_read_a_stream_that_has_them(data, loader):
     with loader() as made:
         next(iter(made))
