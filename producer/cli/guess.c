@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 
 #include "cli/split.h"
+#include "data/columnar/file.h"
 #include "data/folder.h"
 #include "data/packed/pack.h"
 
@@ -60,6 +61,8 @@ const struct tsi_format *tsi_guess_format(const char *root)
 		return &tsi_format_imagenet;
 	if (tsi_pack_is_at(root))
 		return &tsi_format_packed;
+	if (tsi_columnar_is_at(root))
+		return &tsi_format_table;
 	if (is_tar(root) || has_shards(root))
 		return &tsi_format_webdataset;
 	return &tsi_format_imagefolder;

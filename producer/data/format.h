@@ -175,6 +175,8 @@ tsi_format_fields(const struct tsi_format *f, unsigned *n)
 	F(webdataset, "the tar files of DIR, or DIR/train-{000..146}.tar; " \
 		      "images with .cls " \
 		      "or .json beside them") \
+	F(table, "a file that tsock.index() wrote: images by their ranges in " \
+		 "files of any kind, labels and fields of any kind") \
 	F(packed, "what tsock-pack wrote to DIR; the others find it there " \
 		  "too")
 

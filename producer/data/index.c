@@ -379,6 +379,11 @@ const char *tsi_index_key(const struct tsi_index *x, uint64_t i, size_t *len)
 	return tsi_names_key(x->format, &x->table, i, len);
 }
 
+const struct tsi_columns *tsi_index_columns(const struct tsi_index *x)
+{
+	return tsi_table_columns(&x->table);
+}
+
 uint64_t tsi_index_weights_fingerprint(const struct tsi_index *x)
 {
 	return x->weight ? tsi_hash(x->weight,

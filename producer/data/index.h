@@ -110,6 +110,9 @@ const char *tsi_index_key(const struct tsi_index *x, uint64_t i, size_t *len);
 /* A number for all weights, as tsi_index_fingerprint() is for the rest. */
 uint64_t tsi_index_weights_fingerprint(const struct tsi_index *x);
 
+/* The fields that samples have beside image and class; NULL: none. */
+const struct tsi_columns *tsi_index_columns(const struct tsi_index *x);
+
 /* The bytes of sample i; their size is at most UINT32_MAX. */
 void tsi_index_locate(const struct tsi_index *x, uint64_t i,
 		      struct tsi_location *out);

@@ -18,8 +18,9 @@ uint64_t tsi_table_block_len(const struct tsi_table_lengths *n)
 		(n->ranged ? sizeof(*t->offset) + sizeof(*t->length) : 0) +
 		(n->named ? sizeof(*t->member) : 0);
 
-	return n->count * (sizeof(*t->path) + range + sizeof(*t->size) +
-			   sizeof(*t->label)) +
+	return (n->bare ? 0 : n->count) *
+		       (sizeof(*t->path) + range + sizeof(*t->size) +
+			sizeof(*t->label)) +
 	       n->classes * sizeof(*t->class_name) +
 	       n->stamps * sizeof(*t->stamp) + n->paths_len + n->names_len;
 }
@@ -27,19 +28,20 @@ uint64_t tsi_table_block_len(const struct tsi_table_lengths *n)
 void tsi_table_set_block(struct tsi_table *t, const struct tsi_table_lengths *n,
 			 void *block)
 {
-	uint64_t ranges = n->ranged ? n->count : 0;
+	uint64_t rows = n->bare ? 0 : n->count;
+	uint64_t ranges = n->ranged ? rows : 0;
 
 	t->n = *n;
 	t->block = block;
 	t->path = block;
-	t->class_name = t->path + n->count;
+	t->class_name = t->path + rows;
 	t->stamp = (struct tsi_stamp *)(t->class_name + n->classes);
 	t->offset = (uint64_t *)(t->stamp + n->stamps);
 	t->length = t->offset + ranges;
 	t->member = t->length + ranges;
-	t->size = (uint32_t *)(t->member + (n->named ? n->count : 0));
-	t->label = t->size + n->count;
-	t->paths = (char *)(t->label + n->count);
+	t->size = (uint32_t *)(t->member + (n->named ? rows : 0));
+	t->label = t->size + rows;
+	t->paths = (char *)(t->label + rows);
 	t->names = t->paths + n->paths_len;
 }
 
@@ -53,6 +55,7 @@ void tsi_table_forget_bad(struct tsi_table *t)
 void tsi_table_clear(struct tsi_table *t)
 {
 	tsi_table_forget_bad(t);
+	tsi_columns_destroy(t->columns);
 	free(t->bad);
 	free(t->block);
 	*t = (struct tsi_table){ .block = NULL };
@@ -75,7 +78,19 @@ const char *tsi_table_class(const struct tsi_table *t, uint32_t i)
 
 void tsi_table_set_size(struct tsi_table *t, uint64_t i, uint64_t size)
 {
+	if (t->n.bare)
+		return;
 	t->size[i] = size > UINT32_MAX ? UINT32_MAX : (uint32_t)size;
+}
+
+void tsi_table_set_columns(struct tsi_table *t, struct tsi_columns *c)
+{
+	t->columns = c;
+}
+
+const struct tsi_columns *tsi_table_columns(const struct tsi_table *t)
+{
+	return t->columns;
 }
 
 int tsi_table_add_bad(struct tsi_table *t, uint64_t i, const char *reason)
@@ -194,14 +209,19 @@ int tsi_table_choose(struct tsi_table *t, const uint64_t *rows, uint64_t n)
 	for (uint64_t k = 0; k < n && !err; k++) {
 		const char *reason = tsi_table_bad_reason(t, rows[k]);
 
-		copy_row(&to, k, t, rows[k]);
+		if (!lengths.bare)
+			copy_row(&to, k, t, rows[k]);
 		if (reason)
 			err = tsi_table_add_bad(&to, k, reason);
 	}
+	if (!err && t->columns)
+		err = tsi_columns_choose(t->columns, rows, n);
 	if (err) {
 		tsi_table_clear(&to);
 		return err;
 	}
+	to.columns = t->columns;
+	t->columns = NULL;
 	tsi_table_clear(t);
 	*t = to;
 	return 0;
@@ -295,7 +315,9 @@ uint64_t tsi_table_fingerprint(const struct tsi_table *t)
 {
 	uint64_t h = tsi_hash(&t->n.count, sizeof(t->n.count), 0);
 
-	for (uint64_t i = 0; i < t->n.count; i++) {
+	if (t->columns)
+		h = tsi_columns_fingerprint(t->columns, t->n.count, h);
+	for (uint64_t i = 0; !t->n.bare && i < t->n.count; i++) {
 		struct tsi_location at;
 		uint64_t row[5];
 

@@ -19,6 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "data/columns.h"
 #include "data/stamp.h"
 
 /* Where the bytes of a sample are. */
@@ -44,6 +45,7 @@ struct tsi_table_lengths {
 	uint32_t stamps;
 	bool ranged; /* rows are ranges of files */
 	bool named;  /* and have names of their own */
+	bool bare;   /* no columns of rows: the format has them elsewhere */
 };
 
 struct tsi_table {
@@ -60,6 +62,7 @@ struct tsi_table {
 	uint32_t *label;         /* [count] */
 	char *paths;             /* each ended by a NUL; rows may share one */
 	char *names;             /* the root's path, classes, stamps' paths */
+	struct tsi_columns *columns; /* further fields; NULL: none */
 	/* Bad rows; in the order of rows once they are sorted. */
 	struct tsi_table_bad *bad;
 	uint64_t nbad;
@@ -83,6 +86,10 @@ const char *tsi_table_class(const struct tsi_table *t, uint32_t i);
 
 /* Bytes of row i's file or range: a hint, kept as UINT32_MAX at most. */
 void tsi_table_set_size(struct tsi_table *t, uint64_t i, uint64_t size);
+
+/* Further fields of the rows, which t owns from then on; NULL: none. */
+void tsi_table_set_columns(struct tsi_table *t, struct tsi_columns *c);
+const struct tsi_columns *tsi_table_columns(const struct tsi_table *t);
 
 /* Mark row i bad; the reason is copied.  Fails with ENOMEM. */
 int tsi_table_add_bad(struct tsi_table *t, uint64_t i, const char *reason);

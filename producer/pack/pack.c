@@ -355,6 +355,21 @@ static int finish_pack(struct packing *k)
 	return 0;
 }
 
+/* A pack has an image and a class for each sample. */
+static int check_columns(const struct packing *k)
+{
+	const struct tsi_columns *c = tsi_index_columns(k->index);
+
+	if (!c || tsi_columns_plain(c))
+		return 0;
+	return tsi_err(TSOCK_ENOTSUP,
+		       "%s has %s, which a pack can't hold: serve the table "
+		       "itself, with --cache if decoding is slow",
+		       tsi_index_name(k->index),
+		       tsi_columns_count(c) ? tsi_columns_field(c, 0)->name
+					    : "labels that are no classes");
+}
+
 int tsi_pack_run(const struct tsi_pack_opts *o)
 {
 	struct packing *k = calloc(1, sizeof(*k));
@@ -369,6 +384,8 @@ int tsi_pack_run(const struct tsi_pack_opts *o)
 		err = check_dest(k);
 	if (!err)
 		err = open_index(k);
+	if (!err)
+		err = check_columns(k);
 	if (!err)
 		err = tsi_shards_open(k->part, source_hash(k->index),
 				      o->shard_size, &k->shards);

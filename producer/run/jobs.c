@@ -58,12 +58,29 @@ static void put_key(const struct tsi_index *x, uint64_t file,
 	memset(to->key + len, 0, to->key_width - len);
 }
 
+/* What the data set has beside images and classes. */
+static void put_columns(const struct tsi_columns *c, uint64_t file,
+			const struct tsi_slots *to)
+{
+	if (tsi_columns_label(c))
+		tsi_columns_put_label(c, file, to->label);
+	else
+		*to->label = -1;
+	for (unsigned k = 0; k < tsi_columns_count(c); k++)
+		tsi_columns_put(c, k, file, to->column[k]);
+}
+
 void tsi_jobs_describe(const struct tsi_job *j, const struct tsi_index *x,
 		       const struct tsi_box *box, const struct tsi_slots *to)
 {
-	*to->label = tsi_format_unlabelled(tsi_index_format(x))
-			     ? -1
-			     : tsi_index_label(x, j->target.file);
+	const struct tsi_columns *c = tsi_index_columns(x);
+
+	if (c)
+		put_columns(c, j->target.file, to);
+	else
+		*to->label = tsi_format_unlabelled(tsi_index_format(x))
+				     ? -1
+				     : tsi_index_label(x, j->target.file);
 	*to->index = (int64_t)j->target.file;
 	if (to->weight)
 		*to->weight = tsi_index_weight(x, j->target.file);

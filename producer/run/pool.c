@@ -45,6 +45,7 @@ struct tsi_pool {
 	bool draws;             /* there is a field draws, */
 	bool masks;             /* and one mask */
 	unsigned views;         /* images of a sample */
+	unsigned columns;       /* fields that the data set has beside them */
 	pthread_mutex_t lock;
 	pthread_cond_t raised; /* the limit, or the pool is closing */
 	unsigned parked;       /* threads that wait for that */
@@ -92,6 +93,8 @@ static void slots_of(void *arg, uint64_t seq, struct tsi_slots *out)
 		out->mask = tsock_serve_slot(s, next++, seq);
 	for (unsigned k = 1; k < p->views; k++)
 		out->more[k - 1] = tsock_serve_slot(s, next++, seq);
+	for (unsigned k = 0; k < p->columns; k++)
+		out->column[k] = tsock_serve_slot(s, next++, seq);
 	out->key_width = p->key_width;
 }
 
@@ -228,6 +231,7 @@ int tsi_pool_create(struct tsi_sampler *s, const struct tsi_pool_opts *opts,
 	p->draws = opts->draws;
 	p->masks = opts->masks;
 	p->views = opts->views;
+	p->columns = opts->columns;
 	p->depth = depth < 1           ? 1
 		   : depth > DEPTH_MAX ? DEPTH_MAX
 				       : (unsigned)depth;

@@ -28,7 +28,8 @@ enum tsi_field {
 	TSI_FIELD_DRAWS,  /* and if there are any: without the ones before */
 	TSI_FIELD_MASK,   /* if there are masks */
 	TSI_FIELD_MORE,   /* then the views behind the first */
-	TSI_FIELDS = TSI_FIELD_MORE + TSI_RECIPE_VIEWS - 1,
+	/* and then what the data set has beside images and labels. */
+	TSI_FIELDS = TSI_FIELD_MORE + TSI_RECIPE_VIEWS - 1 + TSI_COLUMNS,
 };
 
 struct tsi_pool;
@@ -51,6 +52,7 @@ struct tsi_pool_opts {
 	bool draws;         /* there is a field draws, */
 	bool masks;         /* and one mask */
 	unsigned views;     /* images of a sample */
+	unsigned columns;   /* fields that the data set has beside them */
 	/*
 	 * Samples in the ring: what the workers read ahead stays small against
 	 * it, else their unfinished samples would hold the head up.

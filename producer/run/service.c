@@ -42,7 +42,10 @@ static const struct tsock_field fields[TSI_FIELDS] = {
 			    .ndim = 1,
 			    .shape = { 5 } },
 	[TSI_FIELD_WEIGHT] = { .name = "weight", .dtype = TSOCK_F32 },
-	[TSI_FIELD_KEY] = { .name = "key", .dtype = TSOCK_U8, .ndim = 1 },
+	[TSI_FIELD_KEY] = { .name = "key",
+			    .dtype = TSOCK_U8,
+			    .flags = TSOCK_FIELD_TEXT,
+			    .ndim = 1 },
 	[TSI_FIELD_DRAWS] = { .name = "draws", .dtype = TSOCK_F64, .ndim = 1 },
 	[TSI_FIELD_MASK] = { .name = "mask", .dtype = TSOCK_U8, .ndim = 2 },
 };
@@ -54,10 +57,15 @@ static void set_size(struct tsock_field *f, const struct tsi_recipe_view *v)
 	f->shape[2] = v->channels;
 }
 
-/* schema: TSI_FIELDS. */
-static void serve_opts(const struct tsi_pipeline_opts *o, uint32_t key_width,
-		       uint64_t epoch_len, struct tsock_field *schema,
-		       struct tsock_serve_opts *out)
+/* What samples have beside the fields of every stream. */
+struct extras {
+	uint32_t key_width; /* of the field key; 0: there is none */
+	const struct tsi_columns *columns; /* of the data set; NULL: none */
+};
+
+/* Fill the schema of TSI_FIELDS; how many there are. */
+static unsigned put_fields(const struct tsi_pipeline_opts *o, struct extras x,
+			   struct tsock_field *schema)
 {
 	unsigned n;
 	const struct tsock_field *own = tsi_format_fields(o->format, &n);
@@ -67,28 +75,41 @@ static void serve_opts(const struct tsi_pipeline_opts *o, uint32_t key_width,
 	memcpy(schema, fields, sizeof(fields));
 	memcpy(schema, own, n * sizeof(*schema));
 	set_size(&schema[TSI_FIELD_IMAGE], &o->recipe->view[0]);
-	*out = (struct tsock_serve_opts)TSOCK_SERVE_OPTS_INIT;
-	out->nfields = o->select ? TSI_FIELD_KEY : TSI_FIELD_WEIGHT;
-	if (key_width) {
-		schema[out->nfields] = fields[TSI_FIELD_KEY];
-		schema[out->nfields++].shape[0] = key_width;
+	if (x.columns && tsi_columns_label(x.columns))
+		schema[TSI_FIELD_LABEL] = *tsi_columns_label(x.columns);
+	n = o->select ? TSI_FIELD_KEY : TSI_FIELD_WEIGHT;
+	if (x.key_width) {
+		schema[n] = fields[TSI_FIELD_KEY];
+		schema[n++].shape[0] = x.key_width;
 	}
 	if (o->recipe->draws) {
-		schema[out->nfields] = fields[TSI_FIELD_DRAWS];
-		schema[out->nfields++].shape[0] = o->recipe->draws;
+		schema[n] = fields[TSI_FIELD_DRAWS];
+		schema[n++].shape[0] = o->recipe->draws;
 	}
 	if (o->masks) {
-		schema[out->nfields] = fields[TSI_FIELD_MASK];
-		schema[out->nfields].shape[0] = o->recipe->view[0].height;
-		schema[out->nfields++].shape[1] = o->recipe->view[0].width;
+		schema[n] = fields[TSI_FIELD_MASK];
+		schema[n].shape[0] = o->recipe->view[0].height;
+		schema[n++].shape[1] = o->recipe->view[0].width;
 	}
 	for (unsigned k = 1; k < o->recipe->views; k++) {
-		struct tsock_field *f = &schema[out->nfields++];
+		struct tsock_field *f = &schema[n++];
 
 		*f = own[TSI_FIELD_IMAGE];
 		snprintf(f->name, sizeof(f->name), "image%u", k + 1);
 		set_size(f, &o->recipe->view[k]);
 	}
+	for (unsigned k = 0; x.columns && k < tsi_columns_count(x.columns); k++)
+		schema[n++] = *tsi_columns_field(x.columns, k);
+	return n;
+}
+
+/* schema: TSI_FIELDS. */
+static void serve_opts(const struct tsi_pipeline_opts *o, struct extras x,
+		       uint64_t epoch_len, struct tsock_field *schema,
+		       struct tsock_serve_opts *out)
+{
+	*out = (struct tsock_serve_opts)TSOCK_SERVE_OPTS_INIT;
+	out->nfields = put_fields(o, x, schema);
 	out->fields = schema;
 	out->epoch_len = epoch_len;
 	out->epochs = o->epochs;
@@ -109,13 +130,19 @@ static void serve_opts(const struct tsi_pipeline_opts *o, uint32_t key_width,
 	}
 }
 
-static int geometry_of(const struct tsi_pipeline_opts *o, uint32_t key_width,
+static int geometry_of(const struct tsi_pipeline_opts *o, struct extras x,
 		       uint64_t epoch_len, struct tsock_geometry *out)
 {
 	struct tsock_field schema[TSI_FIELDS];
 	struct tsock_serve_opts opts;
 
-	serve_opts(o, key_width, epoch_len, schema, &opts);
+	serve_opts(o, x, epoch_len, schema, &opts);
+	if (opts.nfields > TSOCK_MAX_FIELDS)
+		return tsi_err(TSOCK_EARG,
+			       "samples would have %u fields, and %d are the "
+			       "most: leave out views of the recipe or columns "
+			       "of the table",
+			       opts.nfields, TSOCK_MAX_FIELDS);
 	out->size = sizeof(*out);
 	return tsock_serve_geometry(&opts, out);
 }
@@ -123,7 +150,9 @@ static int geometry_of(const struct tsi_pipeline_opts *o, uint32_t key_width,
 int tsi_service_geometry(const struct tsi_pipeline_opts *o, uint64_t epoch_len,
 			 struct tsock_geometry *out)
 {
-	return geometry_of(o, o->keys ? TSI_KEY_MAX + 1 : 0, epoch_len, out);
+	struct extras x = { .key_width = o->keys ? TSI_KEY_MAX + 1 : 0 };
+
+	return geometry_of(o, x, epoch_len, out);
 }
 
 /* The longest key's bytes and a zero, rounded up to a multiple of 8. */
@@ -151,6 +180,14 @@ static int find_key_width(struct tsi_service *s)
 	return 0;
 }
 
+static struct extras extras_of(const struct tsi_service *s)
+{
+	return (struct extras){
+		.key_width = s->key_width,
+		.columns = tsi_index_columns(tsi_sampler_index(s->sampler)),
+	};
+}
+
 int tsi_service_open(const struct tsi_pipeline_opts *o,
 		     struct tsi_service **out)
 {
@@ -167,7 +204,7 @@ int tsi_service_open(const struct tsi_pipeline_opts *o,
 	if (!err && o->keys)
 		err = find_key_width(s);
 	if (!err)
-		err = geometry_of(o, s->key_width,
+		err = geometry_of(o, extras_of(s),
 				  tsi_sampler_epoch_len(s->sampler),
 				  &s->geometry);
 	if (err) {
@@ -244,7 +281,7 @@ static int open_server(struct tsi_service *s)
 	}
 	for (uint32_t i = 0; i < n; i++)
 		classes[i] = tsi_index_class(x, i);
-	serve_opts(s->o, s->key_width, tsi_sampler_epoch_len(s->sampler),
+	serve_opts(s->o, extras_of(s), tsi_sampler_epoch_len(s->sampler),
 		   schema, &opts);
 	opts.classes = classes;
 	opts.nclasses = n;
@@ -290,6 +327,7 @@ static void watch_bad_files(struct tsi_service *s)
 
 int tsi_service_start(struct tsi_service *s)
 {
+	const struct tsi_columns *columns = extras_of(s).columns;
 	struct tsi_pool_opts opts = {
 		.threads = s->o->threads,
 		.io = s->o->io,
@@ -302,6 +340,7 @@ int tsi_service_start(struct tsi_service *s)
 		.draws = s->o->recipe->draws > 0,
 		.masks = s->o->masks != NULL,
 		.views = s->o->recipe->views,
+		.columns = columns ? tsi_columns_count(columns) : 0,
 		.open_files = s->o->open_files,
 		.capacity = s->geometry.capacity,
 	};

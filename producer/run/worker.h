@@ -32,6 +32,7 @@ struct tsi_slots {
 	double *draws;    /* NULL: aren't wanted */
 	uint8_t *mask;    /* height * width; NULL: there is none */
 	uint8_t *more[TSI_RECIPE_VIEWS - 1]; /* the views behind the first */
+	void *column[TSI_COLUMNS];           /* those that the data set has */
 };
 
 struct tsi_made {

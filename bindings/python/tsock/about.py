@@ -64,7 +64,11 @@ class About:
         said = _lib.tsock_identity(handle)
         self.identity = identity.parse(os.fsdecode(said))
         # Fields of text: each sample's is ended by a zero.
-        self.texts = ("key",) if "keys" in self.identity else ()
+        self.texts = tuple(
+            field.name.decode("utf-8", "replace")
+            for field in self.fields
+            if field.flags & _ffi.FIELD_TEXT
+        )
         # After a restart of the producer something in run is different.
         self.stream = info.epoch_len, info.nfields, said
         self.run = info.producer_pid, self.stream

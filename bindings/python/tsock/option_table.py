@@ -23,8 +23,10 @@ class ProducerOptions(TypedDict, total=False):
                   imagefolder: DIR itself, or DIR/SPLIT with --split; images:
                   DIR's images at any depth, without classes; webdataset: the
                   tar files of DIR, or DIR/train-{000..146}.tar; images with
-                  .cls or .json beside them; packed: what tsock-pack wrote to
-                  DIR; the others find it there too
+                  .cls or .json beside them; table: a file that tsock.index()
+                  wrote: images by their ranges in files of any kind, labels
+                  and fields of any kind; packed: what tsock-pack wrote to DIR;
+                  the others find it there too
     root          where the data set is; without --dataset, what lies there
                   tells its kind
     split         which part: the folder of that name (imagenet: train), or the
@@ -138,7 +140,7 @@ class ProducerOptions(TypedDict, total=False):
     log_level     how much is said (info)
     """
 
-    dataset: Literal["imagenet", "imagefolder", "images", "webdataset", "packed"]
+    dataset: Literal["imagenet", "imagefolder", "images", "webdataset", "table", "packed"]
     root: Path
     split: Literal["train", "val"]
     select: Path

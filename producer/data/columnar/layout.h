@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * layout.h - the file of a table: a sample is ranges of bytes in other files,
+ * and values of its own.
+ *
+ * docs/reference/table.md describes it for those who write one.  Numbers are
+ * little-endian; a column begins at a multiple of 64.
+ */
+#ifndef TSI_DATA_COLUMNAR_LAYOUT_H
+#define TSI_DATA_COLUMNAR_LAYOUT_H
+
+#include <stdint.h>
+
+#define TSI_COLUMNAR_MAGIC "tsocktbl"
+#define TSI_COLUMNAR_VERSION 1u
+#define TSI_COLUMNAR_ENDIAN 0x01020304u
+#define TSI_COLUMNAR_COLUMNS 64u
+
+struct tsi_columnar_head {
+	char magic[8];
+	uint32_t version;
+	uint32_t endian;
+	uint64_t rows;
+	uint64_t bytes;   /* of the whole file */
+	uint32_t columns; /* entries that follow */
+	uint32_t crc;     /* CRC-32 of the head with 0 here, and the entries */
+	uint8_t reserved[24];
+};
+
+enum tsi_columnar_kind {
+	TSI_COLUMNAR_VALUES = 1, /* arrays of numbers, all of one shape */
+	TSI_COLUMNAR_RANGES = 2, /* struct tsi_columnar_range */
+	/* count + 1 u64, where each text begins behind them, and where the last
+	 * one ends; then the texts, each ended by a zero. */
+	TSI_COLUMNAR_TEXT = 3,
+};
+
+struct tsi_columnar_entry {
+	char name[48]; /* zeros behind it, at least one */
+	uint32_t kind;
+	uint32_t dtype; /* VALUES: enum tsock_dtype */
+	uint32_t ndim;  /* VALUES: of a row, at most 4 */
+	uint32_t shape[4];
+	uint32_t crc; /* CRC-32 of the column's bytes */
+	uint64_t count;
+	uint64_t offset; /* in the file */
+	uint64_t bytes;
+	uint8_t reserved[24];
+};
+
+struct tsi_columnar_range {
+	uint64_t offset;
+	uint32_t length; /* 0 with offset 0: the whole file */
+	uint32_t file;   /* a number of the column "files" */
+};
+
+#endif
