@@ -27,6 +27,7 @@ from .errors import (
     TimedOut,
     Unreadable,
 )
+from .index import index
 from .loader import DataLoader
 from .option_table import ProducerOptions
 from .producer import Producer
@@ -57,6 +58,7 @@ __all__ = [
     "TimedOut",
     "Unreadable",
     "devices",
+    "index",
     "library_version",
     "query",
     "replay",
