@@ -98,6 +98,38 @@ def test_a_loader_on_a_gpu_gives_what_one_on_the_host_gives(sim, ride, way):
     ride(SAME, *way, mode, N=str(N), SIMCUDA_MODE=mode, SIMCUDA_LATE_MS="20")
 
 
+MASKS = """
+asked = dict(fields=("image", "mask", "index"), framework="numpy",
+             batch_size=16, timeout=120, dtype="float32")
+mine = tsock.DataLoader("toy", device="cuda:1", zero_copy=sys.argv[1] == "1",
+                        **asked)
+host = tsock.DataLoader("toy", **asked)
+iterators = iter(mine), iter(host)
+for ours, theirs in zip(*iterators):
+    copies = [t.copy(mine._cuda.current) for t in ours]
+    mine._cuda.wait()
+    for a, b in zip(theirs, copies):
+        assert a.dtype == b.dtype and a.shape == b.shape
+        assert (a == b).all()
+    assert copies[1].dtype == numpy.uint8 and copies[1].max() > 0
+    del ours, theirs
+"""
+
+
+@pytest.mark.parametrize("zero_copy", "01")
+def test_masks_are_on_the_gpu_with_their_images(
+    sim, ride, images, tmp_path, zero_copy
+):
+    image = pytest.importorskip("PIL.Image")
+    for path in images.glob("*/*.jpg"):
+        mask = tmp_path / path.relative_to(images).with_suffix(".png")
+        mask.parent.mkdir(exist_ok=True)
+        with image.open(path) as picture:
+            picture.convert("L").save(mask)
+    sim("--ring", 64, "--max-batch", 16, "--join-window", 32, "--masks", tmp_path)
+    ride(MASKS, zero_copy)
+
+
 OVER_A_SWITCH = """
 import time
 way, said, go = sys.argv[1:]
