@@ -266,6 +266,7 @@ static uint64_t side;
 
 static void convert(void)
 {
+	const uint64_t shape[] = { side, side, 3 };
 	uint64_t n = 256, elems = n * side * side * 3;
 	uint64_t wide = tsock_dtype_size(wanted.dtype);
 	uint64_t bytes = elems * (1 + wide) / 2; /* read and written each */
@@ -284,7 +285,7 @@ static void convert(void)
 
 		for (int i = 0; i < 50; i++)
 			bench_gpu_must(tsi_convert_gpu(0, s, &wanted, src, n,
-						       side, side, dst),
+						       shape, dst),
 				       "convert");
 		bench_gpu_wait(e, s);
 		mine = 100. * (double)bytes / (double)(tsi_now_ns() - t);
@@ -338,6 +339,7 @@ static void convert_rows(void)
 
 void bench_gpu_busy(void)
 {
+	static const uint64_t shape[] = { 224, 224, 3 };
 	uint64_t n = 256, elems = n * 224 * 224 * 3;
 	struct tsi_gpu_event *e;
 	tsi_gpu_stream s;
@@ -353,7 +355,7 @@ void bench_gpu_busy(void)
 	for (;;) {
 		for (int i = 0; i < 50; i++)
 			bench_gpu_must(tsi_convert_gpu(0, s, &wanted, src, n,
-						       224, 224, dst),
+						       shape, dst),
 				       "convert");
 		bench_gpu_wait(e, s);
 	}

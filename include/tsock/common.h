@@ -112,7 +112,7 @@ enum tsock_normalize {
 
 #define TSOCK_MAX_DIMS 4
 #define TSOCK_MAX_FIELDS 16
-#define TSOCK_FIELD_IMAGE 1u /* u8 [height, width, 3]: views convert it */
+#define TSOCK_FIELD_IMAGE 1u /* u8 [height, width, 3 or 1]: converted */
 #define TSOCK_FIELD_TEXT 2u  /* u8 [n]: UTF-8, ended by a zero */
 
 struct tsock_field {

@@ -135,9 +135,7 @@ static int greet(struct tsock *t, int64_t deadline)
 
 	if (!err)
 		err = fetch_meta(t, deadline);
-	if (!err)
-		tsi_negotiate_fields(&t->negotiation, &t->stream);
-	return err;
+	return err ? err : tsi_negotiate_fields(&t->negotiation, &t->stream);
 }
 
 /* The producer is not met after all. */
@@ -233,8 +231,7 @@ static int take_over(struct tsock *t, struct tsock *fresh)
 	t->joining = t->unopened = false;
 	t->stream = fresh->stream;
 	t->address = fresh->address;
-	tsi_negotiate_fields(&t->negotiation, &t->stream);
-	return 0;
+	return tsi_negotiate_fields(&t->negotiation, &t->stream);
 }
 
 /* Begin to talk to the next producer, if one is there; else EAGAIN. */

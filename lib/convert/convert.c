@@ -158,34 +158,83 @@ static tsi_convert_fn *choose_kernel(const struct tsi_convert *c)
 	}
 }
 
-int tsi_convert_create(const struct tsi_view_spec *spec,
-		       struct tsi_convert **out)
+/* NULL: memory is short. */
+static struct tsi_convert *make(const struct tsi_view_spec *spec)
 {
-	struct tsi_convert *c;
-	int err = tsi_view_spec_check(spec);
+	struct tsi_convert *c = calloc(1, sizeof(*c));
 
-	if (err)
-		return err;
-	c = calloc(1, sizeof(*c));
 	if (!c)
-		return tsi_err(TSOCK_ENOMEM, "no memory for a converter");
+		return NULL;
 	c->spec = *spec;
 	c->width = tsock_dtype_size(spec->dtype);
 	fill_values(c);
 	fill_planes(c);
 	fill_arithmetic(c);
 	c->run = choose_kernel(c);
+	return c;
+}
+
+/*
+ * The values of one channel lie one behind the other in both layouts, as those
+ * of three equal channels do pixel by pixel.
+ */
+static struct tsi_view_spec grey_of(const struct tsi_view_spec *spec)
+{
+	struct tsi_view_spec grey = *spec;
+
+	grey.layout = TSOCK_HWC;
+	for (int ch = 1; ch < 3; ch++) {
+		grey.mean[ch] = grey.mean[0];
+		grey.std[ch] = grey.std[0];
+	}
+	return grey;
+}
+
+int tsi_convert_create(const struct tsi_view_spec *spec,
+		       struct tsi_convert **out)
+{
+	const struct tsi_view_spec grey = grey_of(spec);
+	struct tsi_convert *c;
+	int err = tsi_view_spec_check(spec);
+
+	if (err)
+		return err;
+	c = make(spec);
+	if (c)
+		c->grey = make(&grey);
+	if (!c || !c->grey) {
+		tsi_convert_destroy(c);
+		return tsi_err(TSOCK_ENOMEM, "no memory for a converter");
+	}
 	*out = c;
 	return 0;
 }
 
 void tsi_convert_destroy(struct tsi_convert *c)
 {
+	if (c)
+		free(c->grey);
 	free(c);
 }
 
-void tsi_convert_image(const struct tsi_convert *c, const uint8_t *src,
-		       uint64_t height, uint64_t width, void *dst)
+/* Three values at a time, as a pixel's, and the last ones by table. */
+static void convert_grey(const struct tsi_convert *c, const uint8_t *src,
+			 size_t n, uint8_t *dst)
 {
-	c->run(c, src, (size_t)(height * width), dst);
+	const uint8_t *table = c->table.u8[0];
+
+	c->run(c, src, n / 3, dst);
+	for (size_t i = n - n % 3; i < n; i++)
+		memcpy(dst + i * c->width, table + src[i] * c->width, c->width);
+}
+
+void tsi_convert_image(const struct tsi_convert *c, const uint64_t *shape,
+		       const uint8_t *src, void *dst)
+{
+	const size_t pixels = (size_t)(shape[0] * shape[1]);
+
+	if (shape[2] == 1)
+		convert_grey(c->grey, src, pixels, dst);
+	else
+		c->run(c, src, pixels, dst);
 }

@@ -21,8 +21,12 @@ int tsi_convert_create(const struct tsi_view_spec *spec,
 		       struct tsi_convert **out);
 void tsi_convert_destroy(struct tsi_convert *c);
 
-/* One image: src is u8 [height, width, 3], dst what the spec makes of it. */
-void tsi_convert_image(const struct tsi_convert *c, const uint8_t *src,
-		       uint64_t height, uint64_t width, void *dst);
+/*
+ * One image: src is u8 of this shape, [height, width, channels], and dst what
+ * the spec makes of it.  There are 3 channels or 1, which has the first mean
+ * and std.
+ */
+void tsi_convert_image(const struct tsi_convert *c, const uint64_t *shape,
+		       const uint8_t *src, void *dst);
 
 #endif

@@ -64,11 +64,13 @@ static int launch(unsigned device, tsi_gpu_stream s,
 
 int tsi_convert_gpu(unsigned device, tsi_gpu_stream s,
 		    const struct tsi_view_spec *spec, const void *src,
-		    uint64_t count, uint64_t height, uint64_t width, void *dst)
+		    uint64_t count, const uint64_t *shape, void *dst)
 {
+	const bool grey = shape[2] == 1;
 	struct tsi_kernel_convert k = { .src = src,
 					.dst = dst,
 					.count = count,
+					.channels = grey ? 1 : 3,
 					.dtype = spec->dtype,
 					.layout = spec->layout,
 					.normalize = spec->normalize };
@@ -77,16 +79,19 @@ int tsi_convert_gpu(unsigned device, tsi_gpu_stream s,
 
 	if (err)
 		return err;
-	if (__builtin_mul_overflow(height, width, &k.pixels) ||
+	if (__builtin_mul_overflow(shape[0], shape[1], &k.pixels) ||
 	    __builtin_mul_overflow(k.pixels, count, &bytes) ||
 	    __builtin_mul_overflow(bytes, (uint64_t)12, &bytes))
 		return tsi_err(
 			TSOCK_EARG, "%llu images of %llu x %llu are no batch",
-			(unsigned long long)count, (unsigned long long)height,
-			(unsigned long long)width);
+			(unsigned long long)count, (unsigned long long)shape[0],
+			(unsigned long long)shape[1]);
+	/* The values of one channel are in the same order in both layouts. */
+	if (grey)
+		k.layout = TSOCK_HWC;
 	for (int c = 0; c < 3; c++) {
-		k.mean[c] = spec->mean[c];
-		k.std[c] = spec->std[c];
+		k.mean[c] = spec->mean[grey ? 0 : c];
+		k.std[c] = spec->std[grey ? 0 : c];
 	}
 	return TSI_CUDA_ON(device, launch(device, s, &k));
 }

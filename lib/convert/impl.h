@@ -45,6 +45,7 @@ struct tsi_convert {
 	uint8_t plane[3][4][256];
 	size_t width; /* of an element of dst */
 	struct tsi_convert_arithmetic arithmetic;
+	struct tsi_convert *grey; /* of images with one channel; NULL in it */
 };
 
 struct tsi_convert_kernel {

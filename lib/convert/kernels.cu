@@ -15,6 +15,8 @@
  * of the compiler's unrolling in four parts.  What a lane reads for several
  * units it reads before it stores the first, since the compiler can't know that
  * source and destination are apart.
+ * Images of one channel are elements of HWC whose table has three equal
+ * channels.
  * Planes that can't be stored so (a number of pixels that four doesn't divide)
  * get one pixel per lane.
  *
@@ -409,7 +411,7 @@ int run_hwc(const struct tsi_kernel_convert &k, work w, const spec &s,
 		reinterpret_cast<unsigned long long>(w.dst);
 	unsigned long long begin;
 
-	w.total = k.count * k.pixels * 3;
+	w.total = k.count * k.pixels * k.channels;
 	w.head = static_cast<unsigned>((4 * size - at % (4 * size)) %
 				       (4 * size) / size);
 	if (w.head > w.total)
@@ -477,7 +479,8 @@ extern "C" int tsi_kernel_convert(const struct tsi_kernel_convert *k,
 			      : run_hwc<2>(*k, w, s, on);
 	if (planar)
 		return run_chw<1>(*k, w, s, on);
-	return cudaMemcpyAsync(k->dst, k->src, k->count * k->pixels * 3,
+	return cudaMemcpyAsync(k->dst, k->src,
+			       k->count * k->pixels * k->channels,
 			       cudaMemcpyDeviceToDevice, on);
 }
 

@@ -18,14 +18,16 @@ extern "C" {
 
 /*
  * count images of pixels pixels each, one after the other without padding.
- * src: u8 [count, pixels, 3], at any address.  dst: [count, pixels, 3] (HWC)
- * or [count, 3, pixels] (CHW) of dtype, at a multiple of its size.
+ * src: u8 [count, pixels, channels], at any address.  dst: [count, pixels,
+ * channels] (HWC) or [count, channels, pixels] (CHW) of dtype, at a multiple of
+ * its size.  Images of one channel are HWC, and all of mean and std are its.
  */
 struct tsi_kernel_convert {
 	const void *src;
 	void *dst;
 	uint64_t count;
 	uint64_t pixels;
+	uint64_t channels;  /* 3 or 1 */
 	uint32_t dtype;     /* TSOCK_U8, F16, BF16 or F32 */
 	uint32_t layout;    /* enum tsock_layout */
 	uint32_t normalize; /* enum tsock_normalize; RAW for U8 */

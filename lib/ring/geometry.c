@@ -28,7 +28,8 @@ size_t tsi_geometry_field_bytes(const struct tsock_field *f)
 			return 0;
 	/* The conversion of images relies on this. */
 	if ((f->flags & TSOCK_FIELD_IMAGE) &&
-	    (f->dtype != TSOCK_U8 || f->ndim != 3 || f->shape[2] != 3))
+	    (f->dtype != TSOCK_U8 || f->ndim != 3 ||
+	     (f->shape[2] != 3 && f->shape[2] != 1)))
 		return 0;
 	return n <= (UINT64_C(1) << 40) ? n : 0;
 }

@@ -94,13 +94,15 @@ int tsi_view_plan_geometry(const struct tsi_view_plan *p,
 	bool any = p->spec.gpu && tsi_view_spec_is_stored(&p->spec);
 	int err = tsi_view_spec_check(&p->spec);
 
+	for (unsigned i = 0; i < base->nfields && !err; i++) {
+		const struct tsock_field *f = tsi_geometry_field(base, i);
+
+		any |= f->flags & TSOCK_FIELD_IMAGE;
+		err = tsi_view_spec_check_field(&p->spec, f);
+		tsi_view_spec_field(&p->spec, f, &field[i]);
+	}
 	if (err)
 		return err;
-	for (unsigned i = 0; i < base->nfields; i++) {
-		any |= tsi_geometry_field(base, i)->flags & TSOCK_FIELD_IMAGE;
-		tsi_view_spec_field(&p->spec, tsi_geometry_field(base, i),
-				    &field[i]);
-	}
 	if (!any)
 		return tsi_err(TSOCK_EREFUSED,
 			       "the stream has no image field: ask for its "

@@ -189,7 +189,7 @@ static int convert_piece(void *arg, const struct tsi_piece *p)
 		return tsi_gpu_copy(g->p.to_device, g->stream, s.to, s.from,
 				    s.bytes);
 	return tsi_convert_gpu(g->p.to_device, g->stream, &g->p.spec, s.from,
-			       p->count, in->shape[0], in->shape[1], s.to);
+			       p->count, in->shape, s.to);
 }
 
 /* ---- runs ---- */

@@ -61,9 +61,8 @@ static int host_piece(void *arg, const struct tsi_piece *p)
 		return 0;
 	}
 	for (uint64_t i = 0; i < p->count; i++)
-		tsi_convert_image(h->convert,
+		tsi_convert_image(h->convert, in->shape,
 				  tsi_ring_at(from, p->field, p->src + i),
-				  in->shape[0], in->shape[1],
 				  tsi_ring_at(to, p->field, p->dst + i));
 	return 0;
 }

@@ -66,6 +66,25 @@ int tsi_view_spec_check(const struct tsi_view_spec *spec)
 	return spec->normalize == TSOCK_MEAN_STD ? check_mean_std(spec) : 0;
 }
 
+int tsi_view_spec_check_field(const struct tsi_view_spec *spec,
+			      const struct tsock_field *f)
+{
+	const float *mean = spec->mean, *std = spec->std;
+
+	if (!(f->flags & TSOCK_FIELD_IMAGE) || f->shape[2] != 1 ||
+	    spec->normalize != TSOCK_MEAN_STD)
+		return 0;
+	if (mean[0] == mean[1] && mean[0] == mean[2] && std[0] == std[1] &&
+	    std[0] == std[2])
+		return 0;
+	return tsi_err(TSOCK_EARG,
+		       "the images of field '%s' have one channel, and the "
+		       "normalisation has other numbers for each of three "
+		       "channels; give one mean and one std (in Python: "
+		       "normalize=((0.5,), (0.5,)), or None)",
+		       f->name);
+}
+
 int tsi_view_spec_make(uint32_t dtype, uint32_t layout, uint32_t normalize,
 		       const float mean[3], const float std[3],
 		       struct tsi_view_spec *out)

@@ -40,6 +40,13 @@ int tsi_view_spec_make(uint32_t dtype, uint32_t layout, uint32_t normalize,
 /* TSOCK_EARG, naming what is wrong, for a spec that images can't have. */
 int tsi_view_spec_check(const struct tsi_view_spec *spec);
 
+/*
+ * TSOCK_EARG for a field that can't become this: an image of one channel, with
+ * numbers that differ from channel to channel.
+ */
+int tsi_view_spec_check_field(const struct tsi_view_spec *spec,
+			      const struct tsock_field *f);
+
 bool tsi_view_spec_equal(const struct tsi_view_spec *a,
 			 const struct tsi_view_spec *b);
 bool tsi_view_spec_is_base(const struct tsi_view_spec *spec);

@@ -22,8 +22,11 @@ static void convert_one(void *arg, char *const *range, unsigned step)
 {
 	const struct launch *l = arg;
 
-	tsi_convert_image(l->convert, (const uint8_t *)range[0] + step * l->in,
-			  1, l->k.pixels, range[1] + step * l->out);
+	const uint64_t shape[] = { 1, l->k.pixels, l->k.channels };
+
+	tsi_convert_image(l->convert, shape,
+			  (const uint8_t *)range[0] + step * l->in,
+			  range[1] + step * l->out);
 }
 
 static void fini(void *arg)
@@ -59,7 +62,7 @@ static int prepare(const struct tsi_kernel_convert *k, struct launch **out)
 		return cudaErrorInvalidValue;
 	}
 	l->k = *k;
-	l->in = (size_t)k->pixels * 3;
+	l->in = (size_t)(k->pixels * k->channels);
 	l->out = l->in * width(k->dtype);
 	*out = l;
 	return 0;

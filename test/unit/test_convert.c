@@ -138,12 +138,14 @@ static tsi_convert_fn *version(enum tsi_simd at, const struct tsi_view_spec *s)
 }
 
 /* Convert into the middle of a guarded buffer, offset by elements. */
-static void check_image(const struct tsi_convert *c, const uint8_t *src,
-			uint64_t h, uint64_t w, size_t offset)
+static void check_channels(const struct tsi_convert *c, const uint8_t *src,
+			   uint64_t h, uint64_t w, size_t channels,
+			   size_t offset)
 {
 	const struct tsi_view_spec *s = &c->spec;
+	const uint64_t shape[] = { h, w, channels };
 	size_t width = width_of(s->dtype), n = (size_t)(h * w);
-	size_t len = n * 3 * width, before = GUARD + offset * width;
+	size_t len = n * channels * width, before = GUARD + offset * width;
 	size_t room = (before + len + GUARD + 63) & ~(size_t)63;
 	uint8_t table[3][256][4];
 	uint8_t *buf = aligned_alloc(64, room), *dst = buf + before;
@@ -152,13 +154,13 @@ static void check_image(const struct tsi_convert *c, const uint8_t *src,
 	for (int i = 0; i < 3 * 256; i++)
 		expected(s, i / 256, i % 256, table[i / 256][i % 256]);
 	memset(buf, GUARD_BYTE, room);
-	tsi_convert_image(c, src, h, w, dst);
+	tsi_convert_image(c, shape, src, dst);
 	for (size_t i = 0; i < before; i++)
 		assert_int_equal(buf[i], GUARD_BYTE);
 	for (size_t i = before + len; i < room; i++)
 		assert_int_equal(buf[i], GUARD_BYTE);
-	for (size_t i = 0; i < n * 3; i++) {
-		size_t pixel = i / 3, ch = i % 3;
+	for (size_t i = 0; i < n * channels; i++) {
+		size_t pixel = i / channels, ch = i % channels;
 		size_t at = s->layout == TSOCK_CHW ? ch * n + pixel : i;
 
 		if (memcmp(dst + at * width, table[ch][src[i]], width))
@@ -170,6 +172,12 @@ static void check_image(const struct tsi_convert *c, const uint8_t *src,
 				 pixel, ch, src[i]);
 	}
 	free(buf);
+}
+
+static void check_image(const struct tsi_convert *c, const uint8_t *src,
+			uint64_t h, uint64_t w, size_t offset)
+{
+	check_channels(c, src, h, w, 3, offset);
 }
 
 /* Exactly as large as an image, so that a sanitizer sees a read beyond. */
@@ -264,15 +272,41 @@ static void any_aligned_element_is_a_place_to_write(void **state)
 	each(all_offsets);
 }
 
+/* One behind the other, in both layouts: the version of HWC makes them. */
+static void one_channel(const struct tsi_convert *c)
+{
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		uint64_t h = sizes[i].h, w = sizes[i].w;
+		size_t n = (size_t)(h * w);
+		uint8_t *all = image(n, (unsigned)i), *src = malloc(n);
+
+		assert_non_null(src);
+		memcpy(src, all, n);
+		if (c->spec.layout == TSOCK_HWC)
+			c->grey->run = c->run;
+		check_channels(c, src, h, w, 1, i % 3);
+		free(src);
+		free(all);
+	}
+}
+
+static void images_of_one_channel_have_the_first_mean_and_std(void **state)
+{
+	(void)state;
+	each(one_channel);
+}
+
 static void no_pixels_write_nothing(void **state)
 {
 	struct tsi_view_spec s = imagenet(TSOCK_F32, TSOCK_CHW, TSOCK_UNIT);
 	struct tsi_convert *c;
+	const uint64_t none[] = { 0, 5, 3 }, grey[] = { 0, 5, 1 };
 	uint8_t src = 0, dst = GUARD_BYTE;
 
 	(void)state;
 	assert_int_equal(tsi_convert_create(&s, &c), 0);
-	tsi_convert_image(c, &src, 0, 5, &dst);
+	tsi_convert_image(c, none, &src, &dst);
+	tsi_convert_image(c, grey, &src, &dst);
 	assert_int_equal(dst, GUARD_BYTE);
 	tsi_convert_destroy(c);
 	tsi_convert_destroy(NULL);
@@ -357,6 +391,7 @@ static void half_rounds_at_its_limits_as_ieee_says(void **state)
 		{ 0.125f, 0x1p22f, 0x0004 },     /* 3.5 units, a tie to 4 */
 		{ 0, 1e-30f, 0x7c00 },           /* far too large */
 	};
+	const uint64_t one[] = { 1, 1, 3 };
 	uint8_t src[3] = { 255, 255, 255 };
 
 	(void)state;
@@ -369,7 +404,7 @@ static void half_rounds_at_its_limits_as_ieee_says(void **state)
 		s.mean[1] = rows[i].mean;
 		s.std[1] = rows[i].std;
 		assert_int_equal(tsi_convert_create(&s, &c), 0);
-		tsi_convert_image(c, src, 1, 1, got);
+		tsi_convert_image(c, one, src, got);
 		if (got[1] != rows[i].bits)
 			fail_msg("row %zu: %04x, not %04x", i, got[1],
 				 rows[i].bits);
@@ -402,6 +437,8 @@ int main(void)
 		cmocka_unit_test(every_level_gives_every_value_as_defined),
 		cmocka_unit_test(odd_sizes_are_exact_and_stay_in_their_bytes),
 		cmocka_unit_test(any_aligned_element_is_a_place_to_write),
+		cmocka_unit_test(
+			images_of_one_channel_have_the_first_mean_and_std),
 		cmocka_unit_test(no_pixels_write_nothing),
 		cmocka_unit_test(awkward_numbers_are_still_the_definition),
 		cmocka_unit_test(usual_numbers_take_the_best_version),

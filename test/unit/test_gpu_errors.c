@@ -155,6 +155,7 @@ static int do_work(void)
 	tsi_gpu_stream s = NULL;
 	void *a = NULL, *b = NULL;
 	static char host[4096];
+	const uint64_t shape[] = { 10, 10, 3 };
 	char why[500];
 	int err = tsi_gpu_alloc(0, 4096, &a);
 
@@ -167,7 +168,7 @@ static int do_work(void)
 	if (!err)
 		err = tsi_gpu_upload(0, s, a, host, sizeof(host));
 	if (!err)
-		err = tsi_convert_gpu(0, s, &spec, a, 1, 10, 10, b);
+		err = tsi_convert_gpu(0, s, &spec, a, 1, shape, b);
 	if (!err)
 		err = tsi_gpu_event_record(e, s);
 	while (!err && (err = tsi_gpu_event_query(e)) == TSOCK_EAGAIN)

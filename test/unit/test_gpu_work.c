@@ -69,6 +69,7 @@ static void no_bytes_are_no_work(void **state)
 	struct tsi_view_spec spec = { .dtype = TSOCK_F32,
 				      .layout = TSOCK_CHW,
 				      .normalize = TSOCK_UNIT };
+	const uint64_t shape[] = { 8, 8, 3 };
 	tsi_gpu_stream s;
 	void *p;
 
@@ -78,12 +79,12 @@ static void no_bytes_are_no_work(void **state)
 	assert_int_equal(tsi_gpu_alloc(0, 4096, &p), 0);
 	assert_int_equal(tsi_gpu_upload(0, s, p, &s, 0), 0);
 	assert_int_equal(tsi_gpu_copy(0, s, p, p, 0), 0);
-	assert_int_equal(tsi_convert_gpu(0, s, &spec, p, 0, 3, 3, p), 0);
+	assert_int_equal(tsi_convert_gpu(0, s, &spec, p, 0, shape, p), 0);
 	assert_int_equal(
-		tsi_convert_gpu(0, s, &spec, p, UINT64_MAX / 4, 8, 8, p),
+		tsi_convert_gpu(0, s, &spec, p, UINT64_MAX / 4, shape, p),
 		TSOCK_EARG);
 	spec.dtype = TSOCK_I64;
-	assert_int_equal(tsi_convert_gpu(0, s, &spec, p, 1, 3, 3, p),
+	assert_int_equal(tsi_convert_gpu(0, s, &spec, p, 1, shape, p),
 			 TSOCK_EARG);
 	tsi_gpu_free(0, p);
 	tsi_gpu_stream_destroy(0, s);
@@ -346,10 +347,12 @@ static const struct {
 
 static void convert_one(tsi_gpu_stream s, const struct tsi_view_spec *spec,
 			uint8_t *dev_src, uint8_t *dev_dst, unsigned i,
-			unsigned odd, unsigned dst_odd)
+			uint64_t channels, unsigned odd, unsigned dst_odd)
 {
+	const uint64_t shape[] = { sizes[i].h, sizes[i].w, channels };
 	size_t size = tsock_dtype_size(spec->dtype);
-	uint64_t one = sizes[i].h * sizes[i].w * 3, all = one * sizes[i].n;
+	uint64_t one = sizes[i].h * sizes[i].w * channels,
+		 all = one * sizes[i].n;
 	uint8_t *src = malloc(all), *want = malloc(all * size);
 	uint8_t *got = malloc(all * size + 64);
 	struct tsi_convert *c;
@@ -358,14 +361,14 @@ static void convert_one(tsi_gpu_stream s, const struct tsi_view_spec *spec,
 	pattern(src, all, i + odd);
 	assert_int_equal(tsi_convert_create(spec, &c), 0);
 	for (uint64_t k = 0; k < sizes[i].n; k++)
-		tsi_convert_image(c, src + k * one, sizes[i].h, sizes[i].w,
+		tsi_convert_image(c, shape, src + k * one,
 				  want + k * one * size);
 	tsi_convert_destroy(c);
 	memset(got, 0xa5, all * size + 64);
 	upload(0, s, dev_src + odd, src, all);
 	upload(0, s, dev_dst + at - 32, got, all * size + 64);
 	assert_int_equal(tsi_convert_gpu(0, s, spec, dev_src + odd, sizes[i].n,
-					 sizes[i].h, sizes[i].w, dev_dst + at),
+					 shape, dev_dst + at),
 			 0);
 	fetch(0, s, got, dev_dst + at - 32, all * size + 64);
 	for (unsigned g = 0; g < 32; g++) {
@@ -374,10 +377,11 @@ static void convert_one(tsi_gpu_stream s, const struct tsi_view_spec *spec,
 	}
 	if (memcmp(got + 32, want, all * size) != 0)
 		fail_msg("dtype %u layout %u normalize %u: %u images of %u x "
-			 "%u at %u, to %u",
+			 "%u x %u at %u, to %u",
 			 spec->dtype, spec->layout, spec->normalize,
 			 (unsigned)sizes[i].n, (unsigned)sizes[i].h,
-			 (unsigned)sizes[i].w, odd, dst_odd);
+			 (unsigned)sizes[i].w, (unsigned)channels, odd,
+			 dst_odd);
 	free(src);
 	free(want);
 	free(got);
@@ -405,9 +409,12 @@ static void conversions_equal_the_host_s_bit_for_bit(void **state)
 		if (spec.dtype == TSOCK_U8 && spec.normalize)
 			continue;
 		for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
-			for (unsigned odd = 0; odd < 4; odd++)
-				convert_one(s, &spec, src, dst, i, odd,
+			for (unsigned odd = 0; odd < 4; odd++) {
+				convert_one(s, &spec, src, dst, i, 3, odd,
 					    (i + odd) % 5);
+				convert_one(s, &spec, src, dst, i, 1, odd,
+					    (i + odd) % 5);
+			}
 	}
 	tsi_gpu_free(0, src);
 	tsi_gpu_free(0, dst);

@@ -109,6 +109,32 @@ static void a_field_takes_dtype_and_layout_and_keeps_its_name(void **state)
 	assert_int_equal(in.shape[2], 30);
 }
 
+static void one_channel_has_one_mean_and_one_std(void **state)
+{
+	struct tsock_field f = { "grey", TSOCK_U8, TSOCK_FIELD_IMAGE,
+				 3,      0,        { 28, 20, 1, 0 } };
+	struct tsi_view_spec s = { .dtype = TSOCK_F32,
+				   .layout = TSOCK_CHW,
+				   .normalize = TSOCK_MEAN_STD,
+				   .mean = { 0.5f, 0.5f, 0.5f },
+				   .std = { 0.3f, 0.3f, 0.3f } };
+
+	(void)state;
+	assert_int_equal(tsi_view_spec_check_field(&s, &f), 0);
+	s.std[2] = 0.2f;
+	assert_int_equal(tsi_view_spec_check_field(&s, &f), TSOCK_EARG);
+	assert_non_null(strstr(tsock_errmsg(), "'grey' have one channel"));
+	s.std[2] = 0.3f, s.mean[1] = 0;
+	assert_int_equal(tsi_view_spec_check_field(&s, &f), TSOCK_EARG);
+	/* Three channels may have three, and others aren't converted. */
+	f.shape[2] = 3;
+	assert_int_equal(tsi_view_spec_check_field(&s, &f), 0);
+	f.shape[2] = 1, f.flags = 0;
+	assert_int_equal(tsi_view_spec_check_field(&s, &f), 0);
+	f.flags = TSOCK_FIELD_IMAGE, s.normalize = TSOCK_UNIT;
+	assert_int_equal(tsi_view_spec_check_field(&s, &f), 0);
+}
+
 static void a_field_that_is_no_image_stays_as_it_is(void **state)
 {
 	struct tsock_field in = { "label", TSOCK_U8, 0, 3, 0, { 2, 5, 3, 0 } };
@@ -193,6 +219,7 @@ int main(void)
 		cmocka_unit_test(a_spec_without_sense_is_refused_by_name),
 		cmocka_unit_test(
 			a_field_takes_dtype_and_layout_and_keeps_its_name),
+		cmocka_unit_test(one_channel_has_one_mean_and_one_std),
 		cmocka_unit_test(a_field_that_is_no_image_stays_as_it_is),
 		cmocka_unit_test(what_gives_the_same_pixels_is_one_spec),
 		cmocka_unit_test(images_as_stored_are_the_base_view),

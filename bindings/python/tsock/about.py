@@ -34,7 +34,7 @@ def is_image(field: _ffi.Field, dtype: str) -> bool:
         dtype != "uint8"
         and field.dtype == _ffi.DTYPES[dtype]
         and field.ndim == 3
-        and field.shape[2] == 3
+        and field.shape[2] in (1, 3)
     )
 
 

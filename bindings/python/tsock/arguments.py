@@ -138,15 +138,18 @@ def rejoin(value: Optional[float]) -> int:
 
 
 def _three(what: str, value: Any, least: float) -> list[float]:
+    """A number for each channel; one is that of all."""
     try:
         numbers = [float(v) for v in value]
     except (TypeError, ValueError):
         numbers = []
+    if len(numbers) == 1:
+        numbers *= 3
     if len(numbers) != 3 or not all(
         math.isfinite(v) and v > least for v in numbers
     ):
         raise ValueError(
-            "normalize: its %s is %r, where three numbers%s are needed"
+            "normalize: its %s is %r, where one number or three%s are needed"
             % (what, value, " above 0" if least == 0 else "")
         )
     return numbers
@@ -182,7 +185,7 @@ def set_normalize(opts: _ffi.Opts, dtype: str, normalize: Any) -> Any:
         if mean is None:
             raise ValueError(
                 "normalize %r: it is 'imagenet', None for [0, 1], or "
-                "(mean, std) of three numbers each" % (normalize,)
+                "(mean, std) of one number each, or three" % (normalize,)
             )
         mean = _three("mean", mean, -math.inf)
         std = _three("std", std, 0)

@@ -58,7 +58,7 @@ static int write_field(const struct tsi_gpu_batch *g, unsigned i, void *dst,
 					 dst, stream);
 	if (k->as_stored && converts(k, i))
 		return tsi_convert_gpu(k->device, stream, &k->make, p->data[i],
-				       p->count, f->shape[0], f->shape[1], dst);
+				       p->count, f->shape, dst);
 	if (!k->as_stored)
 		bytes = p->count * tsi_geometry_field_bytes(&k->field[i]);
 	return tsi_gpu_copy(k->device, stream, dst, p->data[i], bytes);

@@ -88,26 +88,31 @@ static void aim(struct tsi_negotiation *n)
 	memcpy(v->uuid, n->uuid, sizeof(v->uuid));
 }
 
-void tsi_negotiate_fields(struct tsi_negotiation *n,
-			  const struct tsi_msg_stream *s)
+int tsi_negotiate_fields(struct tsi_negotiation *n,
+			 const struct tsi_msg_stream *s)
 {
 	bool image = false;
+	int err = 0;
 
 	n->nfields = s->nfields;
 	memcpy(n->served, s->field, sizeof(n->served));
-	for (unsigned i = 0; i < s->nfields; i++) {
+	for (unsigned i = 0; i < s->nfields && !err; i++) {
 		n->field[i] = s->field[i];
 		if (!(n->field[i].flags & TSOCK_FIELD_IMAGE))
 			continue;
 		image = true;
-		if (n->make.dtype)
-			tsi_view_spec_field(&n->make, &s->field[i],
-					    &n->field[i]);
+		if (!n->make.dtype)
+			continue;
+		err = tsi_view_spec_check_field(&n->make, &s->field[i]);
+		tsi_view_spec_field(&n->make, &s->field[i], &n->field[i]);
 	}
+	if (err)
+		return err;
 	/* Nothing to convert: all get the samples as they are stored. */
 	if (!image)
 		n->make = (struct tsi_view_spec){ .dtype = 0 };
 	aim(n);
+	return 0;
 }
 
 /* ---- what is offered ---- */

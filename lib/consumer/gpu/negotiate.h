@@ -33,9 +33,12 @@ struct tsi_negotiation {
 int tsi_negotiate_options(struct tsi_negotiation *n,
 			  const struct tsock_opts *o);
 
-/* A producer serves these fields: how they are wanted, and what to ask for. */
-void tsi_negotiate_fields(struct tsi_negotiation *n,
-			  const struct tsi_msg_stream *s);
+/*
+ * A producer serves these fields: how they are wanted, and what to ask for.
+ * TSOCK_EARG: they can't be had so.
+ */
+int tsi_negotiate_fields(struct tsi_negotiation *n,
+			 const struct tsi_msg_stream *s);
 
 /* Field i, as the consumer gets it. */
 static inline const struct tsock_field *

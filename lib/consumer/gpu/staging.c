@@ -25,7 +25,7 @@ struct layout {
 	uint64_t raw_at;     /* in page-locked memory, as it is stored */
 	uint64_t scratch_at; /* on the GPU, as it is stored */
 	uint64_t field_at;   /* on the GPU, as it is wanted */
-	uint64_t height, width;
+	uint64_t shape[TSOCK_MAX_DIMS]; /* as it is stored */
 	bool converts;
 };
 
@@ -62,8 +62,7 @@ static void lay_out_parts(struct tsi_staging *u,
 		at->stored_bytes = tsi_geometry_field_bytes(f);
 		at->field_bytes = tsi_geometry_field_bytes(&p->field[i]);
 		at->converts = u->make.dtype && f->flags & TSOCK_FIELD_IMAGE;
-		at->height = f->shape[0];
-		at->width = f->shape[1];
+		memcpy(at->shape, f->shape, sizeof(at->shape));
 		at->raw_at =
 			add_bytes(&u->raw_bytes, p->batch * at->stored_bytes);
 		at->field_at =
@@ -169,8 +168,8 @@ static int queue_field(const struct tsi_staging *u, unsigned i, uint64_t count,
 	err = tsi_gpu_upload(u->device, s, raw, from, count * at->stored_bytes);
 	if (err)
 		return err;
-	return tsi_convert_gpu(u->device, s, &u->make, raw, count, at->height,
-			       at->width, dst);
+	return tsi_convert_gpu(u->device, s, &u->make, raw, count, at->shape,
+			       dst);
 }
 
 static int await_event(struct tsi_gpu_event *e)
