@@ -117,7 +117,7 @@ static void size_after(const struct tsi_op *op, struct tsi_op_size *size);
 
 /*
  * The size after operations of which one is done, or any number in any order:
- * in the latter case none of them may change it.
+ * in the latter case none of them may change it.  Likewise the channels.
  */
 static void size_after_children(const struct tsi_op *op,
 				struct tsi_op_size *size)
@@ -134,6 +134,8 @@ static void size_after_children(const struct tsi_op *op,
 		if (!after.known || after.width != like.width ||
 		    after.height != like.height)
 			size->known = false;
+		if (after.channels != like.channels)
+			size->channels = 0;
 	}
 }
 
@@ -145,23 +147,73 @@ static void size_after(const struct tsi_op *op, struct tsi_op_size *size)
 		size_after_children(op, size);
 }
 
-static int find_size(struct tsi_recipe_view *v)
+/*
+ * EARG: op, or one in it, has three numbers for the channels of pictures that
+ * have one.
+ */
+static int check_colours(const struct tsi_op *op, unsigned channels)
 {
-	struct tsi_op_size size = { .channels = 3 };
+	const struct tsi_arg *a = op->type->args;
+	int err = 0;
 
-	for (const struct tsi_op *op = v->first; op; op = op->next)
-		size_after(op, &size);
-	if (!size.known)
+	for (unsigned k = 0; a && k < TSI_OP_ARGS && a[k].name; k++)
+		if (a[k].colour && op->arg[k].n == 3 && channels != 3)
+			return tsi_err(TSOCK_EARG,
+				       "transform: %s's %s has three numbers, "
+				       "and pictures have one channel there: "
+				       "give one number, as in %s=%g",
+				       op->type->name, a[k].name, a[k].name,
+				       op->arg[k].v[0]);
+	for (const struct tsi_op *c = op->child; c && !err; c = c->next)
+		err = check_colours(c, channels);
+	return err;
+}
+
+static int check_size(const struct tsi_op_size *size)
+{
+	if (!size->known)
 		return tsi_err(TSOCK_EARG,
 			       "transform: samples would differ in size, as "
 			       "images do: end with an operation that gives "
 			       "them one, such as CenterCrop(224)");
-	if (!size.width || !size.height || size.width > TSI_IMAGE_SIZE_MAX ||
-	    size.height > TSI_IMAGE_SIZE_MAX)
+	if (!size->channels)
+		return tsi_err(TSOCK_EARG,
+			       "transform: some samples would have one channel "
+			       "and others three: do Grayscale(1) to all of "
+			       "them");
+	if (!size->width || !size->height || size->width > TSI_IMAGE_SIZE_MAX ||
+	    size->height > TSI_IMAGE_SIZE_MAX)
 		return tsi_err(TSOCK_EARG,
 			       "transform: samples are %u x %u pixels, and "
 			       "their edges must be 1 to %u",
-			       size.width, size.height, TSI_IMAGE_SIZE_MAX);
+			       size->width, size->height, TSI_IMAGE_SIZE_MAX);
+	return 0;
+}
+
+/* EARG: Normalize has other numbers for each of three channels. */
+static int check_normalize(const struct tsi_ends *ends, unsigned channels)
+{
+	if (channels == 3 || tsi_op_ends_are_one(ends))
+		return 0;
+	return tsi_err(TSOCK_EARG,
+		       "transform: Normalize has numbers for three channels, "
+		       "and samples have one: give one mean and one std, as in "
+		       "Normalize((0.5,), (0.5,))");
+}
+
+static int find_size(struct tsi_recipe_view *v)
+{
+	struct tsi_op_size size = { .channels = 3 };
+	int err = 0;
+
+	for (const struct tsi_op *op = v->first; op && !err; op = op->next) {
+		err = check_colours(op, size.channels);
+		size_after(op, &size);
+	}
+	if (!err)
+		err = check_size(&size);
+	if (err)
+		return err;
 	v->width = size.width;
 	v->height = size.height;
 	v->channels = size.channels;
@@ -256,6 +308,8 @@ int tsi_recipe_finish(struct tsi_recipe *r)
 			return tsi_err(TSOCK_EARG,
 				       "transform: it has no operation");
 		err = find_size(&r->view[k]);
+		if (!err)
+			err = check_normalize(&r->ends, r->view[k].channels);
 		look_at_rows(r, &r->view[k]);
 	}
 	if (err)

@@ -102,26 +102,32 @@ static const struct tsi_arg channels_args[] = {
 
 static bool check_channels(struct tsi_op *op, const char **why)
 {
-	if (tsi_op_number(op, 0) == 3)
+	if (tsi_op_number(op, 0) != 2)
 		return true;
-	*why = "samples have three channels; num_output_channels=3 makes all "
-	       "of them the luminance";
+	*why = "num_output_channels is 1 or 3";
 	return false;
+}
+
+static void gray_size(const struct tsi_op *op, struct tsi_op_size *size)
+{
+	size->channels = (unsigned)tsi_op_number(op, 0);
 }
 
 static int apply_gray(const struct tsi_op *op, const double *draws,
 		      struct tsi_canvas *c)
 {
-	(void)op;
+	int err = tsi_colour_to_gray(c);
+
 	(void)draws;
-	return tsi_colour_grayscale(c);
+	return err || tsi_op_number(op, 0) == 1 ? err : tsi_colour_to_rgb(c);
 }
 
 const struct tsi_op_type tsi_op_grayscale = {
 	.name = "Grayscale",
 	.args = channels_args,
-	.help = "the luminance in all three channels",
+	.help = "the luminance, as one channel or in all three",
 	.check = check_channels,
+	.size = gray_size,
 	.apply = apply_gray,
 	.colours = true,
 };

@@ -119,6 +119,16 @@ static void end_normalize(const struct tsi_op *op, struct tsi_ends *ends)
 	}
 }
 
+static bool is_one(const double *v)
+{
+	return v[0] == v[1] && v[0] == v[2];
+}
+
+bool tsi_op_ends_are_one(const struct tsi_ends *ends)
+{
+	return !ends->normalize || (is_one(ends->mean) && is_one(ends->std));
+}
+
 const struct tsi_op_type tsi_op_normalize = {
 	.name = "Normalize",
 	.args = normalize_args,

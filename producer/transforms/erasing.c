@@ -37,7 +37,8 @@ static const struct tsi_arg args[] = {
 		    .least = 1,
 		    .most = 3,
 		    .min = -1e3,
-		    .max = 1e3 },
+		    .max = 1e3,
+		    .colour = true },
 	{ 0 },
 };
 
@@ -54,7 +55,8 @@ static void find_bytes(struct tsi_arg_value *value, const struct tsi_ends *ends)
 		v = rint(v * 255);
 		value->v[k] = v < 0 ? 0 : v > 255 ? 255 : v;
 	}
-	value->n = 3;
+	value->n = value->v[0] == value->v[1] && value->v[0] == value->v[2] ? 1
+									    : 3;
 }
 
 static bool check(struct tsi_op *op, const char **why)

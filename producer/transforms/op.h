@@ -53,6 +53,7 @@ struct tsi_arg {
 	double max;
 	const char *words; /* separated by '|' */
 	bool none;         /* it may be None, which has no numbers */
+	bool colour;       /* three numbers are those of three channels */
 };
 
 /* What it is, in an operation of a recipe. */
@@ -66,7 +67,7 @@ struct tsi_op_size {
 	bool known; /* the picture's size */
 	uint32_t width;
 	uint32_t height;
-	unsigned channels;
+	unsigned channels; /* 3 or 1; 0: some samples have 3 and others 1 */
 };
 
 /*
@@ -79,6 +80,9 @@ struct tsi_ends {
 	double mean[3];
 	double std[3];
 };
+
+/* Is what the ends say of the three channels the same? */
+bool tsi_op_ends_are_one(const struct tsi_ends *ends);
 
 struct tsi_op;
 

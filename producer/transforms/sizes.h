@@ -36,7 +36,8 @@
 #define TSI_ARG_FILL \
 	{ \
 		.name = "fill", .kind = TSI_ARG_NUMBER, .value = "0", \
-		.least = 1, .most = 3, .min = 0, .max = 255, .none = true \
+		.least = 1, .most = 3, .min = 0, .max = 255, .none = true, \
+		.colour = true \
 	}
 
 /* The number that a mask gets beyond the picture; None: as the picture. */

@@ -75,7 +75,7 @@ struct tsi_timm_levels {
 	{ \
 		.name = "fill", .kind = TSI_ARG_NUMBER, \
 		.value = "(124, 116, 104)", .least = 1, .most = 3, .min = 0, \
-		.max = 255 \
+		.max = 255, .colour = true \
 	}
 
 /* The standard deviation of levels; None: uniform from 0 to the level. */

@@ -66,6 +66,7 @@ STEPS = [
     "ColorJitter(brightness=(0, 3), hue=0.5)",
     "ColorJitter(contrast=(0.5, 0.5), saturation=(2, 9))",
     "Grayscale(3)",
+    "Grayscale(1) RandomInvert() Grayscale(3)",
     "RandomGrayscale(0.5)",
     "RandomSolarize(128)",
     "RandomSolarize(77.5, p=1)",
@@ -165,6 +166,7 @@ VIEWS = [
     "RandomCrop(9, pad_if_needed=True)], [Pad(1) RandomInvert() "
     "Resize((5, 7))])",
     "Views([CenterCrop(3)])",
+    "Views([RandomResizedCrop(33) Grayscale(1)], [RandomResizedCrop(20)])",
 ]
 
 
@@ -215,6 +217,7 @@ def must_agree(text, files, indices):
                 err, _, got = loader(path, 1, 100 * number + index)
                 assert not err, (text, image.size, got)
                 want = np.asarray(replay(image, loader.draws, transform))
+                want = want.reshape(want.shape[:2] + (-1,))
                 if want.shape != got.shape or (want != got).any():
                     differ.append((image.size, loader.draws))
     assert not differ, (text, len(differ), differ[:3])
@@ -226,6 +229,23 @@ def test_each_operation_is_torchvisions(files, step):
     must_agree(step + END, files, 6)
     # And on what isn't decoded any more, but a picture.
     must_agree("RandomInvert(0) " + step + END, files, 2)
+
+
+# Of one channel: those without a colour of three numbers.
+GREY = [step for step in STEPS if not re.search(
+    r"(fill|value)=\(|Timm(RandAugment|AutoAugment|AugMix)\((?!.*fill)", step)]
+GREY += [re.sub(r"fill=\(.*?\)", "fill=99", step) for step in STEPS
+         if "fill=(" in step]
+GREY += ["RandomErasing(1, value=-7)", "TimmRandAugment(n=3, fill=124)",
+         "TimmAutoAugment(3a, fill=124)", "TimmAugMix(fill=1)", "Grayscale(1)",
+         "TimmAugMix(b=True, fill=1)", "Grayscale()"]
+
+
+@pytest.mark.skipif(PILLOW < 13, reason="the order of passes is Pillow 13's")
+@pytest.mark.parametrize("step", GREY)
+def test_each_operation_on_one_channel_is_torchvisions(files, step):
+    must_agree("Grayscale(1) " + step + END, files, 4)
+    must_agree(step + END + " Grayscale()", files, 2)
 
 
 @pytest.mark.skipif(PILLOW < 13, reason="the order of passes is Pillow 13's")

@@ -207,6 +207,17 @@ static void wrong_texts_are_marked(void **state)
 		"samples would differ in size", "");
 	refused("RandomChoice([CenterCrop(8), RandomVerticalFlip()])",
 		"samples would differ in size", "");
+	refused("CenterCrop(8) Grayscale(2)", "is 1 or 3", "Grayscale");
+	refused("CenterCrop(8) RandomApply([Grayscale(1)])",
+		"some samples would have one channel", "");
+	refused("CenterCrop(8) RandomChoice([Grayscale(1), Grayscale(3)])",
+		"some samples would have one channel", "");
+	refused("Grayscale(1) Pad(1, fill=(7, 8, 9)) CenterCrop(8)",
+		"Pad's fill has three numbers", "");
+	refused("CenterCrop(8) Grayscale(1) RandomApply([TimmRandAugment()])",
+		"give one number, as in fill=124", "");
+	refused("CenterCrop(8) Grayscale() Normalize((0, 0.5, 0), 1)",
+		"give one mean and one std", "");
 	refused("RandomOrder([CenterCrop(8)])", "samples would differ in size",
 		"");
 }
@@ -253,6 +264,40 @@ static void choices_of_one_size_give_samples_of_it(void **state)
 	r = recipes_of("CenterCrop(30) RandomChoice([CenterCrop(8), "
 		       "Resize((8, 8))])");
 	assert_int_equal(r->view[0].height, 8);
+}
+
+static void channels_are_those_of_the_last_grayscale(void **state)
+{
+	const struct tsi_recipe *r;
+
+	(void)state;
+	assert_int_equal(recipes_of("CenterCrop(8)")->view[0].channels, 3);
+	assert_int_equal(recipes_of("Grayscale() Pad(1, fill=9) CenterCrop(8) "
+				    "RandomGrayscale()")
+				 ->view[0]
+				 .channels,
+			 1);
+	assert_int_equal(recipes_of("RandomChoice([Grayscale(1), Grayscale(1)])"
+				    " CenterCrop(8)")
+				 ->view[0]
+				 .channels,
+			 1);
+	assert_int_equal(recipes_of("Grayscale(1) Grayscale(3) Pad(1, fill="
+				    "(1, 2, 3)) CenterCrop(8)")
+				 ->view[0]
+				 .channels,
+			 3);
+	r = recipes_of("Views([CenterCrop(8) Grayscale(1)], [CenterCrop(8)])");
+	assert_int_equal(r->view[0].channels, 1);
+	assert_int_equal(r->view[1].channels, 3);
+	/* One byte for all channels is one number. */
+	assert_string_equal(recipes_of("CenterCrop(8) Grayscale() ToTensor() "
+				       "RandomErasing(value=0.5)")
+				    ->text,
+			    "CenterCrop(size=(8, 8)) "
+			    "Grayscale(num_output_channels=1) RandomErasing("
+			    "p=0.5, scale=(0.02, 0.33), ratio=(0.3, 3.3), "
+			    "value=128)");
 }
 
 static void deep_and_long_texts_are_refused(void **state)
@@ -385,6 +430,7 @@ int main(void)
 		cmocka_unit_test(words_may_begin_with_a_digit),
 		cmocka_unit_test(mixes_draw_for_every_operation_they_may_have),
 		cmocka_unit_test(choices_of_one_size_give_samples_of_it),
+		cmocka_unit_test(channels_are_those_of_the_last_grayscale),
 		cmocka_unit_test(deep_and_long_texts_are_refused),
 		cmocka_unit_test(every_type_is_whole),
 		cmocka_unit_test(planned_geometry_is_that_of_each_step),

@@ -130,6 +130,16 @@ def test_masks_are_on_the_gpu_with_their_images(
     ride(MASKS, zero_copy)
 
 
+@pytest.mark.parametrize("transport", ["vmm", "legacy", "staged"])
+@pytest.mark.parametrize("layout", ["chw", "hwc"])
+def test_one_channel_on_a_gpu_is_that_of_the_host(sim, ride, transport, layout):
+    sim("--ring", 64, "--max-batch", 16, "--join-window", 32, "--transform",
+        "Resize((31, 30)) Grayscale(1)")
+    normalize = "asked.update(normalize=((0.5,), (0.3,)))\nhost ="
+    ride(SAME.replace("host =", normalize, 1), transport, "1", "float16",
+         layout, "random", N=str(N), SIMCUDA_MODE="random")
+
+
 OVER_A_SWITCH = """
 import time
 way, said, go = sys.argv[1:]

@@ -24,6 +24,7 @@ from torchvision import transforms as v1  # noqa: E402
 from torchvision.transforms import v2  # noqa: E402
 
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+GREY = ((0.5,) * 3, (0.2,) * 3)
 ANY = dict(framework="numpy", wait=60)
 
 
@@ -72,6 +73,7 @@ GaussianBlur((5, 9), sigma=(0.3, 1.7))
 ColorJitter(0.4, 0.4, 0.4)
 ColorJitter(brightness=(0.2, 3.0), hue=0.1)
 Grayscale(3)
+Grayscale()
 RandomGrayscale(0.2)
 RandomSolarize(128, p=0.2)
 RandomPosterize(3)
@@ -399,6 +401,11 @@ def test_what_is_no_transform_is_refused(transform):
         ),
         ("Normalize(mean=(1/2), std=.5)", Ends("float32", ((0.5,) * 3,) * 2)),
         ("Normalize(", Ends()),
+        ("CenterCrop(8) Grayscale", Ends(None, ())),
+        ("Grayscale(num_output_channels=1) RandomGrayscale(3)", Ends(None, ())),
+        ("Grayscale(1) Grayscale(3) CenterCrop(8)", Ends()),
+        ("Grayscale(1) ToDtype(float16)", Ends("float16", ())),
+        ("Grayscale(1) Normalize([.5], [.2])", Ends("float32", GREY)),
         ("Normalize()", Ends()),
         (None, Ends()),
         ("@/nowhere/at/all", Ends()),
@@ -455,6 +462,49 @@ def test_what_is_said_counts_more_than_the_end(place, images):
     assert pixels(images, steps, normalize=None)[1] is None
     got, told = pixels(images, steps, dtype="float16")
     assert got.dtype == np.float16 and told == (MEAN, STD)
+
+
+MNIST = ("Resize((28, 28)) Grayscale(1) ToTensor() "
+         "Normalize((0.1307,), (0.3081,))")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "uint8"])
+@pytest.mark.parametrize("layout", ["chw", "hwc"])
+def test_one_channel_is_a_dimension_of_one(place, images, dtype, layout):
+    image = pytest.importorskip("PIL.Image")
+    compose = v1.Compose(
+        [v1.Resize((28, 28)), v1.Grayscale(), v1.ToTensor()]
+        + [v1.Normalize((0.1307,), (0.3081,))] * (dtype != "uint8")
+    )
+    got, told = pixels(images, MNIST, dtype=dtype, layout=layout)
+    assert got.dtype == np.dtype(dtype)
+    assert told == (None if dtype == "uint8" else ((0.1307,) * 3, (0.3081,) * 3))
+    for sample, path in zip(got, sorted(images.glob("*/*.jpg"))):
+        want = compose(image.open(path).convert("RGB"))
+        if dtype == "uint8":
+            want = (want * 255).round()
+        want = want.to(getattr(torch, dtype)).numpy()
+        want = want if layout == "chw" else want.transpose(1, 2, 0)
+        assert sample.shape == want.shape and (sample == want).all()
+
+
+def test_one_channel_is_not_normalized_with_three_means(place, images):
+    grey = "CenterCrop(24) Grayscale()"
+    # Without an end: from 0 to 1, not ImageNet's three means.
+    got, told = pixels(images, grey)
+    assert told is None and got.shape[1:] == (1, 24, 24)
+    assert got.min() >= 0 and 0.9 < got.max() <= 1
+    with pytest.raises(
+        (ValueError, tsock.Error), match="'image' have one channel"
+    ):
+        pixels(images, grey, normalize="imagenet")
+    assert pixels(images, grey, normalize=((0.5,), (0.5,)))[0].min() < 0
+
+
+def test_rgb_behind_one_channel_makes_three_of_it():
+    steps = [v2.Grayscale(1), v2.RGB(), v2.CenterCrop(8)]
+    assert text_of(steps).endswith("Grayscale(3) CenterCrop(size=(8, 8))")
+    assert "Grayscale" not in text_of(steps[1:])
 
 
 def test_a_loader_with_a_compose_is_pickled_by_its_text(place, images):

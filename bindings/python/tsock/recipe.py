@@ -60,7 +60,13 @@ def _listed(transform: Any) -> Optional[list[Any]]:
 
 
 def _texts(transforms: Any) -> str:
-    return " ".join(filter(None, map(_text, transforms)))
+    texts: list[str] = []
+    for transform in transforms:
+        text = _text(transform)
+        if type(transform).__name__ == "RGB" and _is_grey(" ".join(texts)):
+            text = "Grayscale(3)"
+        texts.append(text)
+    return " ".join(filter(None, texts))
 
 
 def _one(transform: Any) -> str:
@@ -251,6 +257,19 @@ def _three(text: str) -> tuple[float, ...]:
     return tuple(numbers * (3 // len(numbers)))
 
 
+_GREY = re.compile(r"\bGrayscale\b\s*(\()?", re.I)
+
+
+def _is_grey(text: str) -> bool:
+    """Have samples one channel, by the last Grayscale()?"""
+    channels = "3"
+    for match in _GREY.finditer(text):
+        names = ("num_output_channels",)
+        given = _arguments(text, match.end(), names) if match[1] else {}
+        channels = given.get(names[0], "1")
+    return channels == "1"
+
+
 def _read(text: str) -> str:
     """The recipe itself, where text names its file."""
     if not text.startswith("@"):
@@ -267,8 +286,10 @@ def ends_of(text: Optional[str]) -> Ends:
 
     Errors in the text are left to tsock-producer, which explains them.
     """
-    ends = Ends()
-    for match in _END.finditer(_read(text or "")):
+    # ImageNet's mean and std are those of three channels.
+    text = _read(text or "")
+    ends = Ends(None, () if _is_grey(text) else None)
+    for match in _END.finditer(text):
         name = match[1].lower()
         names = ("mean", "std") if name == "normalize" else ("dtype", "scale")
         given = _arguments(match.string, match.end(), names) if match[2] else {}

@@ -269,10 +269,12 @@ def _jitter(image: Any, op: Operation, draws: Sequence[float]) -> Any:
 def _erase(image: Any, op: Operation, draws: Sequence[float]) -> Any:
     top, left, height, width = map(int, draws[1:])
     value = op["value"]
-    values = value if isinstance(value, tuple) else (value,) * 3
+    channels = len(image.getbands())
+    values = value if isinstance(value, tuple) else (value,) * channels
+    colour = tuple(int(v) & 255 for v in values)
     image = image.copy()
     image.paste(
-        tuple(int(v) & 255 for v in values),
+        colour if channels == 3 else colour[0],
         (left, top, left + width, top + height),
     )
     return image
@@ -378,7 +380,13 @@ def _colour(name: str, *args: str) -> _Step:
 
 
 def _grayscale(image: Any, op: Operation, draws: Sequence[float]) -> Any:
-    return _functional().rgb_to_grayscale(image, 3)
+    return _functional().to_grayscale(image, op["num_output_channels"])
+
+
+def _random_grayscale(
+    image: Any, op: Operation, draws: Sequence[float]
+) -> Any:
+    return _functional().rgb_to_grayscale(image, len(image.getbands()))
 
 
 _STEPS: dict[str, _Step] = {
@@ -402,7 +410,7 @@ _STEPS: dict[str, _Step] = {
     "PILGaussianBlur": _if_drawn(_pil_blur),
     "ColorJitter": _jitter,
     "Grayscale": _grayscale,
-    "RandomGrayscale": _if_drawn(_grayscale),
+    "RandomGrayscale": _if_drawn(_random_grayscale),
     "RandomSolarize": _colour("solarize", "threshold"),
     "RandomPosterize": _colour("posterize", "bits"),
     "RandomInvert": _colour("invert"),

@@ -35,7 +35,10 @@ _FILTERS = (0, 2, 3)
 
 def posterize(image: Any, bits: int) -> Any:
     """Also to 0 bits, which Pillow 13 refuses."""
-    return image.point([i & (0xFF00 >> bits) & 255 for i in range(256)] * 3)
+    return image.point(
+        [i & (0xFF00 >> bits) & 255 for i in range(256)]
+        * len(image.getbands())
+    )
 
 
 def _one(
@@ -48,7 +51,7 @@ def _one(
         return ops.solarize(image, by)
     if name == "SolarizeAdd":
         table = [min(255, i + int(by)) if i < 128 else i for i in range(256)]
-        return image.point(table * 3)
+        return image.point(table * len(image.getbands()))
     if name == "Posterize":
         return posterize(image, int(by))
     if name in ("Color", "Contrast", "Brightness", "Sharpness"):
@@ -74,7 +77,9 @@ def _one(
 
 
 def rand_augment(image: Any, op: Operation, draws: Sequence[float]) -> Any:
-    fill = op["fill"] if isinstance(op["fill"], tuple) else (op["fill"],) * 3
+    fill = op["fill"]
+    if not isinstance(fill, tuple):
+        fill = (fill,) * len(image.getbands())
     for k in range(0, len(draws), 3):
         if draws[k] >= 0:
             image = _one(
