@@ -20,9 +20,10 @@
 #define OPENED 16        /* files whose names say nothing */
 #define HEAD 24          /* bytes that tell a kind */
 
-#define WITH_DATASETS(what) \
-	"read them by datasets.load_dataset(\"" what "\", data_dir=DIR), and " \
-	"serve a DataLoader of that: tsock.serve(loader, \"NAME\")"
+#define BY_TABLE(what) \
+	"python -m tsock.index DIR train.table" what \
+	", and give the table as " \
+	"--root: images are served where they lie"
 #define WITH(package) \
 	"serve the loader that you have for them (" package ") from Python, " \
 	"as it is: tsock.serve(loader, \"NAME\")"
@@ -54,7 +55,7 @@ static const struct kind {
 		 "serve torchvision.datasets.CIFAR10 from Python: "
 		 "tsock.serve(DataLoader(data, 256), \"NAME\")" },
 	{ "TFRecord", .end = ".tfrecord|.tfrecords|.tfrec",
-	  .way = WITH("tf.data, DALI or the package tfrecord") },
+	  .way = BY_TABLE(" --image FEATURE (image/encoded)") },
 	{ "LMDB", .end = ".lmdb|.mdb", .is = "data.mdb|lock.mdb",
 	  .head = "\xde\xc0\xef\xbe", .head_len = 4, .head_at = 16,
 	  .way = WITH("a Dataset round the package lmdb") },
@@ -62,7 +63,7 @@ static const struct kind {
 	  .way = WITH("MXNet's or DALI's") },
 	{ "FFCV", .end = ".beton", .way = WITH("ffcv.Loader") },
 	{ "MosaicML Streaming (MDS)", .end = ".mds|.mds.zstd|.mds.gz",
-	  .way = WITH("streaming.StreamingDataset in a DataLoader") },
+	  .way = BY_TABLE(", with the shards unpacked") },
 	{ "LitData", .begin = "chunk-",
 	  .way = WITH("litdata.StreamingDataLoader") },
 	{ "HDF5", .end = ".h5|.hdf5", .head = "\x89HDF\r\n\x1a\n",
@@ -74,25 +75,20 @@ static const struct kind {
 	  .way = "serve torchvision.datasets.MNIST from Python: "
 		 "tsock.serve(DataLoader(data, 256), \"NAME\")" },
 	{ "Parquet", .end = ".parquet", .head = "PAR1", .head_len = 4,
-	  .way = WITH_DATASETS("parquet") },
+	  .way = BY_TABLE("") },
 	{ "Arrow", .end = ".arrow", .head = "ARROW1", .head_len = 6,
-	  .way = "read them by datasets.load_from_disk(DIR), and serve a "
-		 "DataLoader of that: tsock.serve(loader, \"NAME\")" },
+	  .way = BY_TABLE("") },
 	{ "zip", .end = ".zip", .head = "PK\x03\x04", .head_len = 4,
 	  .way = "unpack them first (unzip)" },
 	{ "PyTorch or pickle", .end = ".pt|.pth|.pkl|.pickle",
 	  .way = "serve what they hold from Python: tsock.serve("
 		 "DataLoader(data, 256), \"NAME\")" },
 	{ "CSV", .end = ".csv|.tsv",
-	  .way = "labels are read from folders' names alone: make a folder "
-		 "for each class (of links, for example), or serve a "
-		 "Dataset that reads the table: tsock.serve("
-		 "DataLoader(data, 256), \"NAME\")" },
+	  .way = "python -m tsock.index FILE.csv train.table --image COLUMN "
+		 "--label COLUMN, and give the table as --root" },
 	{ "JSON", .end = ".json|.jsonl",
-	  .way = "labels are read from folders' names alone: make a folder "
-		 "for each class (of links, for example), or serve a "
-		 "Dataset that reads them (torchvision.datasets."
-		 "CocoDetection, say): tsock.serve(loader, \"NAME\")" },
+	  .way = "python -m tsock.index FILE.jsonl train.table (COCO's "
+		 "instances_*.json, too), and give the table as --root" },
 	{ "text", .end = ".txt",
 	  .way = "labels are read from folders' names alone; boxes and the "
 		 "like are served by a Dataset that reads them: "

@@ -221,10 +221,10 @@ for mode in --quiet --check-config --dry-run; do
 		"${layout[@]}" -d imagenet -r "$work/tars"
 	fails 66 'CIFAR batch files .*write each image' "$mode: CIFAR" \
 		"${layout[@]}" -d imagefolder -r "$work/cifar"
-	fails 66 'images and no folders, beside 1 CSV file .labels.csv.: ' \
+	fails 66 'images and no folders, beside 1 CSV file .labels.csv.: .*tsock.index' \
 		"$mode: images beside a table of labels" \
 		"${layout[@]}" -d imagefolder -r "$work/table"
-	fails 66 'no folders of images but 1 Parquet file.*tsock.serve' \
+	fails 66 'no folders of images but 1 Parquet file.*tsock.index DIR' \
 		"$mode: Parquet" "${layout[@]}" -d imagefolder -r "$work/parquet"
 	fails 66 'no folder .*/val, but valid and test: .*/valid --preset eval' \
 		"$mode: two folders that may be the split" \

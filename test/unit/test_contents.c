@@ -163,7 +163,8 @@ static void a_class_without_images_is_described(void **state)
 	tree_put("data/train-0.parquet", "");
 	assert_non_null(strstr(refusal(), "data holds 1 Parquet file "
 					  "(train-0.parquet), dog holds"));
-	assert_non_null(strstr(refusal(), "load_dataset(\"parquet\""));
+	assert_non_null(
+		strstr(refusal(), "python -m tsock.index DIR train.table"));
 	tree_put("data/shard.tar", "");
 	tree_put("data/shard1.tar", "");
 	assert_non_null(strstr(refusal(), "--dataset webdataset --root "));
