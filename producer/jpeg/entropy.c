@@ -344,7 +344,7 @@ bool tsi_jpeg_entropy_ends_well(const struct tsi_jpeg_entropy *e,
 
 	if (!whole && n > near)
 		n = near;
-	return tsi_jpeg_scan_stray(e->data + at, n, 1) == n;
+	return tsi_jpeg_scan_stray(e->data + at, n) == n;
 }
 
 uint32_t tsi_jpeg_entropy_pieces(const struct tsi_jpeg_entropy *e)

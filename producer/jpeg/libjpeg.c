@@ -49,6 +49,19 @@ static bool is_tem(const struct tsi_jpeg_lib *l)
 }
 
 /*
+ * Where data by Huffman or a restart were due, there was a marker that isn't
+ * the end's.  At a restart libjpeg may skip it, so this message is all that is
+ * left of it.
+ */
+static bool is_stray(const struct tsi_jpeg_lib *l)
+{
+	int code = l->err.msg_code;
+
+	return (code == JWRN_HIT_MARKER || code == JWRN_MUST_RESYNC) &&
+	       l->c.unread_marker != JPEG_EOI;
+}
+
+/*
  * Warnings are what Pillow lets pass, so they pass here; but once the data
  * has ended they mean that some of it is missing.
  */
@@ -61,8 +74,8 @@ static void on_message(j_common_ptr c, int level)
 	if (level >= 0)
 		return;
 	l->warned = true;
-	if (l->err.msg_code == JWRN_HIT_MARKER)
-		l->lacked = true;
+	if (is_stray(l))
+		l->strayed = true;
 	if (l->ended)
 		tsi_jpeg_lib_truncated(l);
 }
@@ -214,7 +227,7 @@ void tsi_jpeg_lib_reset(struct tsi_jpeg_lib *l)
 	l->ended = false;
 	l->in_scan = false;
 	l->warned = false;
-	l->lacked = false;
+	l->strayed = false;
 	l->failed = 0;
 	l->no_memory = false;
 }

@@ -37,7 +37,7 @@ struct tsi_jpeg_lib {
 	bool ended;   /* libjpeg was given an end marker that the file lacks */
 	bool in_scan; /* behind the header; the caller says so */
 	bool warned;  /* libjpeg has found damage that it lets pass */
-	bool lacked;  /* by Huffman: a marker came where data were needed */
+	bool strayed; /* a marker, not the end's, came instead of what was due */
 	int failed;   /* by somebody else, whose message is set; 0: nobody */
 	bool no_memory;
 	bool ready; /* libjpeg's permanent objects were created */

@@ -239,7 +239,7 @@ bool tsi_jpeg_scan_read(const uint8_t *data, size_t len,
 	}
 }
 
-size_t tsi_jpeg_scan_stray(const uint8_t *data, size_t len, int least)
+size_t tsi_jpeg_scan_stray(const uint8_t *data, size_t len)
 {
 	const uint8_t *p = data, *end = data + len;
 
@@ -248,7 +248,7 @@ size_t tsi_jpeg_scan_stray(const uint8_t *data, size_t len, int least)
 			p++;
 		if (p == end || *p == EOI)
 			break;
-		if (*p && *p >= least && (*p < RST0 || *p > RST7))
+		if (*p && (*p < RST0 || *p > RST7))
 			return (size_t)(p - data);
 	}
 	return len;

@@ -74,10 +74,10 @@ bool tsi_jpeg_scan_read(const uint8_t *data, size_t len,
 #define TSI_JPEG_SCAN_NEAR 1024
 
 /*
- * Where, in a scan's data and what stands behind them, is the first marker from
- * `least` on that doesn't belong there: neither a restart's nor the end's?  len:
- * there is none before the end.
+ * Where, in a scan's data and what stands behind them, is the first marker that
+ * doesn't belong there: neither a restart's nor the end's?  len: there is none
+ * before the end.
  */
-size_t tsi_jpeg_scan_stray(const uint8_t *data, size_t len, int least);
+size_t tsi_jpeg_scan_stray(const uint8_t *data, size_t len);
 
 #endif

@@ -160,22 +160,28 @@ static bool has_stray_ahead(struct tsi_jpeg_turbo *t)
 	const struct jpeg_decompress_struct *c = &t->lib.c;
 	const uint8_t *p = c->src->next_input_byte;
 	size_t n = c->src->bytes_in_buffer;
-	/* Where intervals restart, libjpeg skips some markers. */
-	int least = c->restart_interval ? 0xc0 : 1;
 
 	if (t->lib.ended)
 		return false;
 	if (!t->stray || t->stray < p)
-		t->stray = p + tsi_jpeg_scan_stray(p, n, least);
+		t->stray = p + tsi_jpeg_scan_stray(p, n);
 	if (t->stray == p + n)
 		return false;
 	return c->input_iMCU_row == c->total_iMCU_rows ||
 	       t->stray - p < TSI_JPEG_SCAN_NEAR;
 }
 
+/* A restart, unless the file has none: arithmetic data end there. */
+static bool is_due(const struct jpeg_decompress_struct *c, int marker)
+{
+	return marker >= JPEG_RST0 && marker <= JPEG_RST0 + 7 &&
+	       (c->restart_interval || !c->arith_code);
+}
+
 /*
  * Is there a marker because of which Pillow may refuse a file that libjpeg goes
- * on with?
+ * on with?  Once there is, there is for all rows below, also where rows were
+ * skipped.
  */
 static bool is_doubtful(struct tsi_jpeg_turbo *t)
 {
@@ -183,11 +189,13 @@ static bool is_doubtful(struct tsi_jpeg_turbo *t)
 	int marker = c->unread_marker;
 
 	/* All scans are read before the first row, as Pillow does. */
-	if (t->taken || marker == JPEG_EOI || jpeg_has_multiple_scans(c))
+	if (t->taken || jpeg_has_multiple_scans(c))
 		return false;
-	if (marker && (marker < JPEG_RST0 || marker > JPEG_RST0 + 7))
+	if (t->lib.strayed)
 		return true;
-	return t->lib.lacked || has_stray_ahead(t);
+	if (marker == JPEG_EOI)
+		return false;
+	return (marker && !is_due(c, marker)) || has_stray_ahead(t);
 }
 
 /* Rows have been read, those above `good` without a doubt. */

@@ -22,7 +22,7 @@ struct plain {
 	bool suspends;
 	bool ended;  /* an end marker was given that the file lacks */
 	bool rows;   /* the header is behind us */
-	bool lacked; /* a marker came instead of data */
+	bool lacked; /* a marker came instead of data or a restart */
 	bool taken;  /* by Pillow */
 };
 
@@ -43,7 +43,9 @@ static void on_message(j_common_ptr c, int level)
 		give_up(c);
 	if (level < 0 && p->ended)
 		give_up(c);
-	if (level < 0 && p->err.msg_code == JWRN_HIT_MARKER)
+	if (level < 0 && p->c.unread_marker != JPEG_EOI &&
+	    (p->err.msg_code == JWRN_HIT_MARKER ||
+	     p->err.msg_code == JWRN_MUST_RESYNC))
 		p->lacked = true;
 }
 
@@ -137,7 +139,7 @@ static bool is_taken(const uint8_t *data, size_t len)
 	return p.taken;
 }
 
-/* Does a marker that libjpeg won't skip come in so many bytes? */
+/* Does a marker that doesn't belong there come in so many bytes? */
 static bool comes(const struct plain *p, size_t most)
 {
 	const uint8_t *b = p->src.next_input_byte;
@@ -148,10 +150,7 @@ static bool comes(const struct plain *p, size_t most)
 
 		if (b[i] != 0xff || !m || m == 0xff || (m >= 0xd0 && m <= 0xd7))
 			continue;
-		if (m == JPEG_EOI)
-			return false;
-		if (m >= 0xc0 || !p->c.restart_interval)
-			return true;
+		return m != JPEG_EOI;
 	}
 	return false;
 }
@@ -161,10 +160,12 @@ static bool is_doubtful(const struct plain *p)
 {
 	int m = p->c.unread_marker;
 	bool all = p->c.input_iMCU_row == p->c.total_iMCU_rows;
+	bool restart = m >= 0xd0 && m <= 0xd7 &&
+		       (p->c.restart_interval || !p->c.arith_code);
 
-	if (m == JPEG_EOI)
-		return false;
-	return p->lacked || (m && !(m >= 0xd0 && m <= 0xd7)) ||
+	if (p->lacked || m == JPEG_EOI)
+		return p->lacked;
+	return (m && !restart) ||
 	       (!p->ended && comes(p, all ? SIZE_MAX : TSI_JPEG_SCAN_NEAR));
 }
 

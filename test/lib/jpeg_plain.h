@@ -24,8 +24,8 @@ struct jpeg_plain {
  * All rows count if the file can be decoded to its end by a decompressor whose
  * source suspends where the file ends, which is how Pillow does it.  If not,
  * those count that are there before data are missing, or before a marker other
- * than the end's is met among the data, in the TSI_JPEG_SCAN_NEAR bytes behind
- * them, or anywhere behind the last row.
+ * than the end's is met among the data where it isn't due, in the
+ * TSI_JPEG_SCAN_NEAR bytes behind them, or anywhere behind the last row.
  */
 bool jpeg_plain_read(const uint8_t *data, size_t len, unsigned fast,
 		     struct jpeg_plain *out);

@@ -102,6 +102,26 @@ def markers(data, numbers, only=None):
                    replaced(data, at, bytes((0xff, m)), old))
 
 
+def twice(data, seed, n):
+    """A marker instead of a restart, and more damage further down."""
+    rng = random.Random(seed)
+    marks = restarts(data)
+    for i in range(n if marks else 0):
+        at, m = rng.choice(marks), rng.choice((rng.randrange(1, 0xc0),
+                                               rng.randrange(1, 255)))
+        new = replaced(data, at, bytes((0xff, m)))
+        lower = rng.randrange(at + 2, len(data) - 1)
+        how = ("cut", "marker", "behind")[i % 3]
+        if how == "cut":
+            new = new[:lower]
+        elif how == "marker":
+            new = replaced(new, lower, bytes((0xff, rng.randrange(1, 255))))
+        else:
+            new = replaced(new, len(data) - 2, bytes(
+                (0, 0, 0xff, rng.randrange(1, 255))), 0)
+        yield f"restart: ff {m:02x} at {at}, then {how} at {lower}", new
+
+
 def cuts(data, seed, n):
     rng = random.Random(seed)
     start = segments(data)[-1]

@@ -59,6 +59,7 @@ def damaged(kind, whole):
     if kind in ("4:2:0", "restart rows"):
         yield from damage.markers(whole, range(1, 255), ("middle",))
     yield from damage.markers(whole, numbers(seed, 3))
+    yield from damage.twice(whole, seed, 12 * MORE)
     yield from damage.cuts(whole, seed, 4 * MORE)
     yield from damage.bursts(whole, seed, 12 * MORE)
     yield from damage.sectors(whole, seed, 8 * MORE)

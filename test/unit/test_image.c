@@ -268,8 +268,8 @@ static void damage_is_bad_for_the_places_that_reach_it(void **state)
 	(void)state;
 	for (unsigned i = 0; i < 6 * 3 * 2 * 2 * 2; i++) {
 		struct image_gen_jpeg g = {
-			.width = 20 + image_gen_random(&r) % 150,
-			.height = 20 + image_gen_random(&r) % 150,
+			.width = 20 + image_gen_random(&r) % 100,
+			.height = 20 + image_gen_random(&r) % 100,
 			.components = components[i / 6 % 3],
 			.progressive = i / 18 % 2,
 			.arithmetic = i / 36 % 2,
@@ -284,8 +284,8 @@ static void damage_is_bad_for_the_places_that_reach_it(void **state)
 	}
 	for (unsigned i = 0; i < 8; i++) {
 		struct image_gen_png g = {
-			.width = 20 + image_gen_random(&r) % 150,
-			.height = 20 + image_gen_random(&r) % 150,
+			.width = 20 + image_gen_random(&r) % 100,
+			.height = 20 + image_gen_random(&r) % 100,
 			.depth = 8,
 			.type = i & 1 ? PNG_COLOR_TYPE_RGB
 				      : PNG_COLOR_TYPE_GRAY,

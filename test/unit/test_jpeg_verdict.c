@@ -22,11 +22,13 @@
 #include "test/lib/jpeg_plain.h"
 #include "test/lib/jpeg_region.h"
 #include "test/lib/made_jpeg.h"
+#include "test/lib/spoilt_jpeg.h"
 
 #define EDGE 130u
+#define KINDS (4 * JPEG_SAMPLINGS)
 
 /* ------------------------------------------------------------------------
- * Files and damage
+ * Files
  */
 
 /* The i-th kind: each sampling, by Huffman and by arithmetic, restarts. */
@@ -38,97 +40,13 @@ static struct image_gen_bytes make(unsigned i)
 		.height = EDGE - i * 5 % 40,
 		.components = s->components,
 		.space = s->space,
-		.arithmetic = i / JPEG_SAMPLINGS % 3 == 2,
+		.arithmetic = i / JPEG_SAMPLINGS / 2,
 		.restart_rows = i / JPEG_SAMPLINGS % 2,
 		.seed = i,
 	};
 
 	memcpy(g.factor, s->factor, sizeof(g.factor));
 	return image_gen_jpeg(&g);
-}
-
-/* Where the scan's data begin. */
-static size_t data_at(const struct image_gen_bytes *f)
-{
-	size_t at = 2;
-
-	while (f->data[at + 1] != 0xda)
-		at += 2u + (f->data[at + 2] << 8 | f->data[at + 3]);
-	return at + 2u + (f->data[at + 2] << 8 | f->data[at + 3]);
-}
-
-/* Bytes at a place of the data, the last ones of which are the file's. */
-static void put(struct image_gen_bytes *f, uint64_t *r, size_t n, int value)
-{
-	size_t first = data_at(f), at;
-
-	if (n > f->len - first)
-		n = f->len - first;
-	at = first + image_gen_random(r) % (f->len - first - n + 1);
-	for (size_t i = 0; i < n; i++)
-		f->data[at + i] =
-			(uint8_t)(value < 0 ? (int)image_gen_random(r) : value);
-}
-
-static void exchange(struct image_gen_bytes *f, uint64_t *r, size_t n)
-{
-	size_t parts = f->len / n;
-	uint8_t *a, *b;
-
-	if (parts < 2)
-		return;
-	a = f->data + n * (image_gen_random(r) % parts);
-	b = f->data + n * (image_gen_random(r) % parts);
-	for (size_t i = 0; i < n; i++) {
-		uint8_t was = a[i];
-
-		a[i] = b[i];
-		b[i] = was;
-	}
-}
-
-static struct image_gen_bytes damaged(const struct image_gen_bytes *whole,
-				      uint64_t *r)
-{
-	/* Spare bytes, so that something can be put in. */
-	struct image_gen_bytes f = { calloc(1, whole->len + 2002), whole->len };
-	size_t at = f.len - 2;
-
-	memcpy(f.data, whole->data, f.len);
-	switch (image_gen_random(r) % 8) {
-	case 0:
-		put(&f, r, 512, 0xff);
-		break;
-	case 1:
-		put(&f, r, 1 + image_gen_random(r) % 512, -1);
-		break;
-	case 2:
-		put(&f, r, 512, 0);
-		break;
-	case 3:
-		exchange(&f, r, 512);
-		break;
-	case 4:
-		f.len -= 1 + image_gen_random(r) % (f.len - data_at(&f));
-		break;
-	case 5: /* behind the last row, or behind rubbish behind that */
-		if (image_gen_random(r) % 2) {
-			f.data[at] = f.data[at + 1] = 0;
-			f.len += 2000;
-			at += 2000;
-			f.data[at] = 0xff;
-		}
-		f.data[at + 1] = (uint8_t)(1 + image_gen_random(r) % 254);
-		memcpy(f.data + at + 2, "\xff\xd9", 2);
-		f.len += 2;
-		break;
-	default: /* any marker, anywhere */
-		at = data_at(&f);
-		at += image_gen_random(r) % (f.len - 2 - at);
-		f.data[at] = 0xff;
-		f.data[at + 1] = (uint8_t)(1 + image_gen_random(r) % 254);
-	}
-	return f;
 }
 
 /* ------------------------------------------------------------------------
@@ -246,26 +164,25 @@ static void check_ways(const struct image_gen_bytes *f,
 	free(got);
 }
 
-/* A rectangle, by libjpeg and by the reference, then every way. */
+/* A rectangle, by libjpeg and by the reference p, then every way. */
 static void check_rect(const struct image_gen_bytes *f,
-		       const struct tsi_rect *r, struct tsi_jpeg_index *x)
+		       const struct jpeg_plain *p, const struct tsi_rect *r,
+		       struct tsi_jpeg_index *x)
 {
 	size_t n = (size_t)r->width * r->height * 3;
 	uint8_t *want = malloc(n);
-	struct jpeg_plain p;
 	int err = by(decoder, true, NULL, f, r, want);
 
 	assert_true(!err || err == TSOCK_EDATA);
 	good += !err;
 	bad += err != 0;
-	assert_true(jpeg_plain_read(f->data, f->len, decoder->fast, &p));
-	assert_int_equal(!err, r->top + r->height <= p.rows);
+	assert_int_equal(!err, r->top + r->height <= p->rows);
 	for (uint32_t y = 0; !err && y < r->height; y++)
 		assert_memory_equal(
 			want + (size_t)y * r->width * 3,
-			p.rgb + ((size_t)(r->top + y) * p.width + r->left) * 3,
+			p->rgb +
+				((size_t)(r->top + y) * p->width + r->left) * 3,
 			(size_t)r->width * 3);
-	free(p.rgb);
 	check_ways(f, r, x, err, want);
 	free(want);
 }
@@ -283,14 +200,14 @@ static void check_file(const struct image_gen_bytes *f, uint64_t *r)
 		decoder->fast = k == 3 ? 1u << image_gen_random(r) % 4 : 0;
 		if (!jpeg_plain_read(f->data, f->len, decoder->fast, &p))
 			break;
-		free(p.rgb);
 		/* The header may be damaged as well. */
-		if (p.many || p.width > EDGE || p.height > EDGE)
-			break;
-		size.width = p.width;
-		size.height = p.height;
-		rect = jpeg_pick(&size, k, r);
-		check_rect(f, &rect, x);
+		if (!p.many && p.width <= EDGE && p.height <= EDGE) {
+			size.width = p.width;
+			size.height = p.height;
+			rect = jpeg_pick(&size, k, r);
+			check_rect(f, &p, &rect, x);
+		}
+		free(p.rgb);
 	}
 	tsi_jpeg_index_destroy(x);
 }
@@ -302,12 +219,12 @@ static void damage_is_judged_alike_by_every_way_to_decode(void **state)
 	uint64_t r = 17;
 
 	(void)state;
-	for (unsigned i = 0; i < 3 * JPEG_SAMPLINGS; i++) {
+	for (unsigned i = 0; i < KINDS; i++) {
 		struct image_gen_bytes f = make(i);
 
 		check_file(&f, &r);
 		for (unsigned k = 0; k < each; k++) {
-			struct image_gen_bytes d = damaged(&f, &r), exact;
+			struct image_gen_bytes d = spoilt_jpeg(&f, &r), exact;
 
 			/* A sanitizer sees a byte too far. */
 			exact = image_gen_copy(d.data, d.len);
@@ -322,11 +239,54 @@ static void damage_is_judged_alike_by_every_way_to_decode(void **state)
 	assert_true(bad > each * JPEG_SAMPLINGS);
 }
 
+/* Rectangles that end above the middle, reach it, and begin below it. */
+static void check_places(const struct image_gen_bytes *f,
+			 struct tsi_jpeg_index *x)
+{
+	static const uint32_t row[][2] = {
+		{ 0, 8 }, { 32, 24 }, { 66, 9 }, { 88, 8 }
+	};
+	struct jpeg_plain p;
+
+	assert_true(jpeg_plain_read(f->data, f->len, 0, &p));
+	for (size_t k = 0; k < sizeof(row) / sizeof(row[0]); k++) {
+		struct tsi_rect r = { .top = row[k][0],
+				      .width = 40,
+				      .height = row[k][1] };
+
+		check_rect(f, &p, &r, x);
+	}
+	free(p.rgb);
+}
+
+/*
+ * Where data restart, libjpeg skips markers below 0xc0: whoever looks only
+ * further down doesn't meet them.
+ */
+static void markers_of_every_code_are_judged_alike_from_below(void **state)
+{
+	struct tsi_jpeg_index *x = made_jpeg_index(1, 1 << 20);
+
+	(void)state;
+	decoder->fast = 0;
+	good = bad = 0;
+	for (unsigned i = 0; i < 2 * 3 * 254; i++) {
+		struct image_gen_bytes f = spoilt_jpeg_twice(
+			i / 254 % 3, i / (3 * 254), 1 + i % 254);
+
+		check_places(&f, x);
+		free(f.data);
+	}
+	tsi_jpeg_index_destroy(x);
+	print_message("%u rectangles are good, %u bad\n", good, bad);
+	assert_true(good > 1000 && bad > 1000);
+}
+
 /* A file of rows that restart nowhere, with a marker. */
 static struct image_gen_bytes with_marker(size_t part, unsigned marker)
 {
 	struct image_gen_bytes f = made_jpeg(3, 180, 240);
-	size_t at = data_at(&f);
+	size_t at = spoilt_jpeg_data(&f);
 
 	at += (f.len - at) * part / 10;
 	f.data[at] = 0xff;
@@ -409,6 +369,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(damage_is_judged_alike_by_every_way_to_decode),
+		cmocka_unit_test(
+			markers_of_every_code_are_judged_alike_from_below),
 		cmocka_unit_test(
 			markers_in_the_data_are_judged_as_pillow_judges),
 		cmocka_unit_test(
