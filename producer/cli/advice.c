@@ -70,9 +70,9 @@ static int advise_flat(const struct tsi_dataset *d,
 			       d->folder);
 	return tsi_err(TSOCK_EDATA,
 		       "%s holds images (%u) and no folders: move them into "
-		       "one folder per class%s, or serve a Dataset that knows "
-		       "their labels: tsock.serve(DataLoader(data, 256), "
-		       "\"NAME\")",
+		       "one folder per class%s; or give --dataset images if "
+		       "they have no labels, or a table of them that "
+		       "tsock.index(FILE.csv, TABLE) writes",
 		       d->folder, c->images,
 		       !tsi_format_has_splits(d->format)
 			       ? ", or give the folder above as --root if this "
