@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * erase.c - a box of one colour, or of given values.
+ * erase.c - a box of one colour, or of noise.
  */
 #include "ops/erase.h"
 
+#include <math.h>
+
+#include "base/philox.h"
 #include "ops/fill.h"
 
 static uint8_t byte_of(double v)
@@ -30,16 +33,87 @@ void tsi_erase(struct tsi_canvas *c, const struct tsi_rect *box,
 		tsi_fill(row_of(c, box, y), box->width, c->channels, pixel);
 }
 
-void tsi_erase_by_pixel(struct tsi_canvas *c, const struct tsi_rect *box,
-			const float *values)
+/* ------------------------------------------------------------------------
+ * Noise
+ */
+
+/* Which byte a number of 16 bits becomes: the first whose end is above it. */
+struct levels {
+	uint32_t end[256];
+	uint8_t from[256]; /* where to begin, by the upper 8 bits */
+};
+
+static void make_levels(double mean, double std, struct levels *out)
 {
-	const size_t plane = (size_t)box->width * box->height;
+	/* The square root of a half. */
+	const double half = 0.70710678118654752440;
+	unsigned b = 0;
 
-	for (uint32_t y = 0; y < box->height; y++) {
-		uint8_t *to = row_of(c, box, y);
+	for (int k = 0; k < 255; k++) {
+		double x = (k + 0.5 - mean) / std;
+		double below = 0.5 * erfc(-x * half);
 
-		for (uint32_t x = 0; x < box->width; x++, values++)
-			for (unsigned k = 0; k < c->channels; k++)
-				*to++ = byte_of((double)values[k * plane]);
+		out->end[k] = (uint32_t)floor(65536 * below + 0.5);
 	}
+	out->end[255] = 65536;
+	for (unsigned upper = 0; upper < 256; upper++) {
+		while (out->end[b] <= upper << 8)
+			b++;
+		out->from[upper] = (uint8_t)b;
+	}
+}
+
+static uint8_t level_of(const struct levels *l, uint32_t u)
+{
+	unsigned b = l->from[u >> 8];
+
+	while (l->end[b] <= u)
+		b++;
+	return (uint8_t)b;
+}
+
+struct noise {
+	struct levels of[3]; /* a channel each */
+	uint64_t key;
+	uint32_t block; /* the next one */
+	unsigned next;  /* of the current one */
+	struct tsi_philox_ctr words;
+};
+
+static uint8_t next_byte(struct noise *n, unsigned channel)
+{
+	unsigned k = n->next++ % 8;
+
+	if (!k)
+		n->words = tsi_philox(
+			n->key, (struct tsi_philox_ctr){ { n->block++ } });
+	return level_of(&n->of[channel],
+			n->words.v[k / 2] >> k % 2 * 16 & 0xffff);
+}
+
+static void next_pixels(struct noise *n, unsigned channels, size_t count,
+			uint8_t *to)
+{
+	for (; count; count--)
+		for (unsigned k = 0; k < channels; k++)
+			*to++ = next_byte(n, k);
+}
+
+void tsi_erase_with_noise(struct tsi_canvas *c, const struct tsi_rect *box,
+			  const struct tsi_erase_noise *noise)
+{
+	struct noise n = { .key = noise->seed };
+	uint8_t pixel[3] = { 0 };
+
+	for (unsigned k = 0; k < c->channels; k++)
+		make_levels(noise->mean[k], noise->std[k], &n.of[k]);
+	if (noise->color)
+		next_pixels(&n, c->channels, 1, pixel);
+	for (uint32_t y = 0; y < box->height; y++)
+		if (noise->color)
+			tsi_fill(row_of(c, box, y), box->width, c->channels,
+				 pixel);
+		else
+			next_pixels(&n, c->channels, box->width,
+				    row_of(c, box, y));
 }

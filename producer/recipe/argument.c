@@ -136,6 +136,8 @@ int tsi_argument_read(struct tsi_recipe_text *text, const struct tsi_arg *a,
 	if (least_of(a) > 1)
 		return tsi_recipe_text_fail(text, t, "%s has %u numbers, (%s)",
 					    a->name, least_of(a), "a, b");
+	if (a->words && t->kind == TSI_TOKEN_NAME)
+		return read_word(text, a, &out->v[0]);
 	out->n = 1;
 	return read_number(text, a, &out->v[0]);
 }

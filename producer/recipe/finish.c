@@ -63,11 +63,14 @@ static void put_word(struct writer *w, const char *words, unsigned k)
 static void put_value(struct writer *w, const struct tsi_arg *a,
 		      const struct tsi_arg_value *v)
 {
-	if (!v->n) {
+	const bool numbers =
+		a->kind == TSI_ARG_NUMBER || a->kind == TSI_ARG_WHOLE;
+
+	if (!v->n && (a->none || !a->words)) {
 		put(w, "None");
 		return;
 	}
-	if (a->kind != TSI_ARG_NUMBER && a->kind != TSI_ARG_WHOLE) {
+	if (!numbers || !v->n) {
 		put_word(w, tsi_argument_words(a), (unsigned)v->v[0]);
 		return;
 	}
@@ -94,6 +97,8 @@ static void put_op(struct writer *w, const struct tsi_op *op)
 		between = ", ";
 	}
 	for (unsigned k = 0; a && k < TSI_OP_ARGS && a[k].name; k++) {
+		if (a[k].unsaid && !op->arg[k].n)
+			continue;
 		put(w, "%s%s=", between, a[k].name);
 		put_value(w, &a[k], &op->arg[k]);
 		between = ", ";
@@ -157,7 +162,7 @@ static int check_colours(const struct tsi_op *op, unsigned channels)
 	int err = 0;
 
 	for (unsigned k = 0; a && k < TSI_OP_ARGS && a[k].name; k++)
-		if (a[k].colour && op->arg[k].n == 3 && channels != 3)
+		if (a[k].colour && op->arg[k].n >= 3 && channels != 3)
 			return tsi_err(TSOCK_EARG,
 				       "transform: %s's %s has three numbers, "
 				       "and pictures have one channel there: "

@@ -12,8 +12,9 @@
 
 #define ATTEMPTS 10
 
-enum { P, SCALE, RATIO, VALUE };
-enum { DONE, TOP, LEFT, HEIGHT, WIDTH, DRAWS };
+enum { P, SCALE, RATIO, VALUE, NOISE };
+enum { DONE, TOP, LEFT, HEIGHT, WIDTH, DRAWS, SEED = DRAWS };
+enum { RANDOM, COLOR }; /* words of value */
 
 static const struct tsi_arg args[] = {
 	[P] = TSI_ARG_P("0.5"),
@@ -38,7 +39,19 @@ static const struct tsi_arg args[] = {
 		    .most = 3,
 		    .min = -1e3,
 		    .max = 1e3,
+		    .words = "random|color",
 		    .colour = true },
+	/* Its mean and standard deviation in bytes, or those of each channel. */
+	[NOISE] = { .name = "noise",
+		    .kind = TSI_ARG_NUMBER,
+		    .value = "None",
+		    .least = 2,
+		    .most = 6,
+		    .min = -1e9,
+		    .max = 1e9,
+		    .none = true,
+		    .colour = true,
+		    .unsaid = true },
 	{ 0 },
 };
 
@@ -59,6 +72,53 @@ static void find_bytes(struct tsi_arg_value *value, const struct tsi_ends *ends)
 									    : 3;
 }
 
+static bool is_noise(const struct tsi_op *op)
+{
+	return !op->arg[VALUE].n;
+}
+
+/* In bytes, without the last digits that a product has too many. */
+static double bytes_of(double v)
+{
+	return rint(v * 255e6) / 1e6;
+}
+
+/* The bytes that normalised noise of mean 0 and deviation 1 is made of. */
+static void find_noise(struct tsi_arg_value *noise, const struct tsi_ends *ends)
+{
+	const bool one = tsi_op_ends_are_one(ends);
+	const unsigned channels = one ? 1 : 3;
+
+	noise->n = 2 * channels;
+	for (unsigned k = 0; k < channels; k++) {
+		noise->v[k] = ends->normalize ? bytes_of(ends->mean[k]) : 0;
+		noise->v[channels + k] =
+			ends->normalize ? bytes_of(ends->std[k]) : 255;
+	}
+}
+
+static bool check_noise(struct tsi_op *op, const char **why)
+{
+	struct tsi_arg_value *noise = &op->arg[NOISE];
+
+	if (!is_noise(op) && noise->n)
+		*why = "noise is for value=random and value=color";
+	if (!is_noise(op))
+		return !*why;
+	if (!noise->n && op->behind && op->behind->floats)
+		find_noise(noise, op->behind);
+	if (!noise->n)
+		*why = "noise has the mean 0 and the standard deviation 1, so "
+		       "it stands behind Normalize: of bytes it would be black";
+	else if (noise->n != 2 && noise->n != 6)
+		*why = "noise is (mean, std) in bytes, or three means and "
+		       "three stds";
+	for (unsigned k = noise->n / 2; k < noise->n; k++)
+		if (!(noise->v[k] > 0))
+			*why = "noise's standard deviations are above 0";
+	return !*why;
+}
+
 static bool check(struct tsi_op *op, const char **why)
 {
 	const struct tsi_arg_value *scale = &op->arg[SCALE];
@@ -70,17 +130,16 @@ static bool check(struct tsi_op *op, const char **why)
 		*why = "ratio is (least, most)";
 	else if (op->arg[VALUE].n == 2)
 		*why = "value has 1 or 3 numbers";
-	if (*why)
+	if (*why || !check_noise(op, why))
 		return false;
-	if (op->behind && op->behind->floats)
+	if (!is_noise(op) && op->behind && op->behind->floats)
 		find_bytes(&op->arg[VALUE], op->behind);
 	return true;
 }
 
 static unsigned count(const struct tsi_op *op)
 {
-	(void)op;
-	return DRAWS;
+	return DRAWS + is_noise(op);
 }
 
 static float log_of(double ratio)
@@ -121,7 +180,26 @@ static int draw(const struct tsi_op *op, struct tsi_words *w, uint32_t width,
 			draws[DONE] = 1;
 			break;
 		}
+	if (draws[DONE] != 0 && is_noise(op))
+		draws[SEED] = tsi_words_next(w);
 	return 0;
+}
+
+static void apply_noise(const struct tsi_op *op, const double *draws,
+			const struct tsi_rect *box, struct tsi_canvas *c)
+{
+	const struct tsi_arg_value *v = &op->arg[NOISE];
+	const unsigned channels = v->n / 2;
+	struct tsi_erase_noise noise = {
+		.seed = (uint32_t)draws[SEED],
+		.color = tsi_op_number(op, VALUE) == COLOR,
+	};
+
+	for (unsigned k = 0; k < 3; k++) {
+		noise.mean[k] = v->v[channels == 3 ? k : 0];
+		noise.std[k] = v->v[channels == 3 ? 3 + k : 1];
+	}
+	tsi_erase_with_noise(c, box, &noise);
 }
 
 static int apply(const struct tsi_op *op, const double *draws,
@@ -136,7 +214,9 @@ static int apply(const struct tsi_op *op, const double *draws,
 
 	for (unsigned k = 0; k < 3; k++)
 		value[k] = v->v[v->n == 3 ? k : 0];
-	if (draws[DONE] != 0)
+	if (draws[DONE] != 0 && is_noise(op))
+		apply_noise(op, draws, &box, c);
+	else if (draws[DONE] != 0)
 		tsi_erase(c, &box, value);
 	return 0;
 }
@@ -144,11 +224,14 @@ static int apply(const struct tsi_op *op, const double *draws,
 const struct tsi_op_type tsi_op_random_erasing = {
 	.name = "RandomErasing",
 	.args = args,
-	.help = "a random box of one colour, with probability p; behind "
-		"Normalize value is the byte that comes nearest to it",
+	.help = "a random box of one colour, with probability p, or with "
+		"value=random of noise, with value=color of a random colour; "
+		"behind Normalize bytes are those that come nearest to value "
+		"or noise",
 	.check = check,
 	.count = count,
-	.draws = "1 if it is done; top, left, height, width of the box",
+	.draws = "1 if it is done; top, left, height, width of the box; for "
+		 "noise its seed",
 	.draw = draw,
 	.apply = apply,
 	.colours = true,

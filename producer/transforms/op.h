@@ -51,9 +51,11 @@ struct tsi_arg {
 	unsigned most;
 	double min;
 	double max;
-	const char *words; /* separated by '|' */
-	bool none;         /* it may be None, which has no numbers */
-	bool colour;       /* three numbers are those of three channels */
+	/* Separated by '|'; in place of numbers one has n 0 and its number. */
+	const char *words;
+	bool none;   /* it may be None, which has no numbers */
+	bool colour; /* 3 or 6 numbers are those of three channels */
+	bool unsaid; /* the full text leaves it out if it is None */
 };
 
 /* What it is, in an operation of a recipe. */

@@ -238,19 +238,6 @@ static int erase(struct tsi_canvas *c, const double *v)
 	return 0;
 }
 
-/* LEFT TOP WIDTH HEIGHT VALUE..., one for each of the box */
-static int erase_by_pixel(struct tsi_canvas *c, const double *v)
-{
-	const struct tsi_rect box = { (uint32_t)v[0], (uint32_t)v[1],
-				      (uint32_t)v[2], (uint32_t)v[3] };
-	float values[NUMBERS];
-
-	for (int i = 0; i < NUMBERS - 4; i++)
-		values[i] = (float)v[4 + i];
-	tsi_erase_by_pixel(c, &box, values);
-	return 0;
-}
-
 /* Version i of a picture, as test_colour.py makes it. */
 static int make_version(struct tsi_canvas *c, int i)
 {
@@ -316,7 +303,6 @@ static const struct command commands[] = {
 	{ "autocontrast", autocontrast },
 	{ "equalize", equalize },
 	{ "erase", erase },
-	{ "erase_by_pixel", erase_by_pixel },
 	{ "mix", mix },
 };
 

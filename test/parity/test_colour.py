@@ -146,21 +146,6 @@ def test_boxes_are_erased_as_by_torchvision(ours):
                      erased(image, *box, v), f"{box} {value} of {image}")
 
 
-def test_boxes_of_noise_are_those_of_torchvision(ours):
-    """Up to 20 values: as many as a command may have."""
-    rng = random.Random(8)
-    torch.manual_seed(8)
-    for image in pictures(8):
-        channels = len(image.getbands())
-        w, h = min(image.width, 3), min(image.height, 2)
-        for scale in (1, 100):
-            v = torch.empty(channels, h, w).normal_() * scale
-            box = (rng.randrange(image.width - w + 1),
-                   rng.randrange(image.height - h + 1), w, h)
-            same(ours("erase_by_pixel", image, *box, *v.flatten().tolist()),
-                 erased(image, *box, v), f"{box} of {image}")
-
-
 def versions(image):
     """As in opsdump.c."""
     return [F.invert(image), F.adjust_brightness(image, 1.3),

@@ -21,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from test_pixels import IMGLOAD, PILLOW, Recipe, photo  # noqa: E402
 from tsock.replay import replay  # noqa: E402
+from tsock.replay_noise import noise  # noqa: E402
 
 SIZES = [(1, 1), (1, 37), (41, 1), (3, 5), (40, 30), (97, 333), (224, 224)]
 # As JPEG, and in grey; others are PNG in colours.
@@ -79,6 +80,9 @@ STEPS = [
     "RandomAdjustSharpness(0.3, 1)",
     "RandomErasing(0.9)",
     "RandomErasing(1, value=(1, 300, -7))",
+    "RandomErasing(1, value=random, noise=(124, 58))",
+    "RandomErasing(1, value=random, noise=(124, 116, 104, 58, 0.2, 999))",
+    "RandomErasing(0.9, value=color, noise=(124, 116, 104, 58, 57, 57.4))",
     "RandAugment()",
     "RandAugment(4, 25, interpolation=bilinear, fill=(1, 2, 3))",
     "TrivialAugmentWide()",
@@ -144,6 +148,10 @@ RECIPES = [
     "RandomResizedCrop(224) RandomHorizontalFlip() PILAugMix()",
     "RandomResizedCropAndInterpolation(224) RandomHorizontalFlip() "
     "TimmAugMix(m=3, w=3) RandomErasing(0.25)",
+    "RandomResizedCropAndInterpolation(224) ToTensor() Normalize((0.485, "
+    "0.456, 0.406), (0.229, 0.224, 0.225)) RandomErasing(0.6, value=random)",
+    "Resize((28, 28)) Grayscale(1) ToTensor() Normalize((0.1307,), (0.3081,)) "
+    "RandomErasing(value=color)",
     # DeiT III.
     "RandomResizedCropAndInterpolation(224, interpolation=bicubic) "
     "RandomHorizontalFlip() TimmAutoAugment(3a) ColorJitter(0.3, 0.3, 0.3)",
@@ -233,10 +241,12 @@ def test_each_operation_is_torchvisions(files, step):
 
 # Of one channel: those without a colour of three numbers.
 GREY = [step for step in STEPS if not re.search(
-    r"(fill|value)=\(|Timm(RandAugment|AutoAugment|AugMix)\((?!.*fill)", step)]
+    r"(fill|value)=\(|noise=.*, .*, |Timm(RandAugment|AutoAugment|AugMix)\((?!.*fill)", step)]
 GREY += [re.sub(r"fill=\(.*?\)", "fill=99", step) for step in STEPS
          if "fill=(" in step]
-GREY += ["RandomErasing(1, value=-7)", "TimmRandAugment(n=3, fill=124)",
+GREY += ["RandomErasing(1, value=-7)",
+         "RandomErasing(1, value=color, noise=(200, 99))",
+         "TimmRandAugment(n=3, fill=124)",
          "TimmAutoAugment(3a, fill=124)", "TimmAugMix(fill=1)", "Grayscale(1)",
          "TimmAugMix(b=True, fill=1)", "Grayscale()"]
 
@@ -246,6 +256,18 @@ GREY += ["RandomErasing(1, value=-7)", "TimmRandAugment(n=3, fill=124)",
 def test_each_operation_on_one_channel_is_torchvisions(files, step):
     must_agree("Grayscale(1) " + step + END, files, 4)
     must_agree(step + END + " Grayscale()", files, 2)
+
+
+def test_noise_is_torchs_normalized_and_rounded_to_bytes():
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(3)
+    ours = noise(77, (124, 116, 104, 58, 57, 250), 400, 500, 3)
+    for k, (mean, std) in enumerate([(124, 58), (116, 57), (104, 250)]):
+        theirs = torch.empty(200000).normal_() * std + mean
+        theirs = theirs.round().clamp(0, 255).numpy()
+        steps = [np.histogram(x, np.arange(257))[0].cumsum() / 200000
+                 for x in (ours[..., k], theirs)]
+        assert np.abs(steps[0] - steps[1]).max() < 0.006
 
 
 @pytest.mark.skipif(PILLOW < 13, reason="the order of passes is Pillow 13's")

@@ -207,6 +207,16 @@ static void wrong_texts_are_marked(void **state)
 		"samples would differ in size", "");
 	refused("RandomChoice([CenterCrop(8), RandomVerticalFlip()])",
 		"samples would differ in size", "");
+	refused("CenterCrop(8) RandomErasing(value=random)",
+		"it stands behind Normalize", "RandomErasing");
+	refused("CenterCrop(8) RandomErasing(value=noise)",
+		"value is one of random|color", "noise");
+	refused("CenterCrop(8) RandomErasing(noise=(1, 2))",
+		"noise is for value=random", "RandomErasing");
+	refused("CenterCrop(8) RandomErasing(value=color, noise=(1, 2, 3))",
+		"three means and three stds", "RandomErasing");
+	refused("CenterCrop(8) RandomErasing(value=random, noise=(1, 0))",
+		"deviations are above 0", "RandomErasing");
 	refused("CenterCrop(8) Grayscale(2)", "is 1 or 3", "Grayscale");
 	refused("CenterCrop(8) RandomApply([Grayscale(1)])",
 		"some samples would have one channel", "");

@@ -309,13 +309,21 @@ def test_timms_other_recipes_are_read_or_named():
             text_of(
                 data.create_transform(32, is_training=True, auto_augment=aa)
             )
-    for mode in ("rand", "pixel"):
-        with pytest.raises(ValueError, match="RandomErasing with mode=%r" % mode):
-            text_of(
-                data.create_transform(
-                    32, is_training=True, re_prob=0.1, re_mode=mode
-                )
+    for mode, value in (("rand", "color"), ("pixel", "random"), ("const", "(124, 116, 104)")):
+        text = text_of(
+            data.create_transform(
+                32, is_training=True, re_prob=0.1, re_mode=mode
             )
+        )
+        assert "value=%s" % value in full(text)
+        noisy = "noise=(123.675, 116.28, 103.53, 58.395, 57.12, 57.375)"
+        assert (noisy in full(text)) == (mode != "const")
+    with pytest.raises(ValueError, match="RandomErasing with mode='pixel' and"):
+        text_of(
+            data.create_transform(
+                32, is_training=True, re_prob=0.1, re_mode="pixel", re_count=3
+            )
+        )
 
 
 def test_timms_policies_are_told_from_others_of_their_classes():
@@ -362,7 +370,6 @@ def mine(image):
         (mine, "mine"),
         (Mine(), "Mine of "),
         (v2.RandomPhotometricDistort(), "RandomPhotometricDistort"),
-        (v1.RandomErasing(value="random"), "RandomErasing with value='random'"),
         (v1.RandomApply([v1.Lambda(mine)]), "Lambda"),
     ],
 )
@@ -442,6 +449,18 @@ def test_a_compose_is_trained_with_as_torchvision_does(place, images):
     for sample, path in zip(got, paths):
         want = compose(image.open(path).convert("RGB")).numpy()
         assert np.abs(sample - want).max() < 1e-6
+
+
+@pytest.mark.parametrize("package", [v1, v2])
+def test_noise_is_erased_with_behind_normalize(place, images, package):
+    erase = package.RandomErasing(1, (0.5, 0.9), value="random")
+    steps = [v2.CenterCrop(32), v2.ToTensor()]
+    got, _ = pixels(images, steps + [v2.Normalize((0.5,), (0.25,)), erase])
+    # Most of each image is noise of mean 0 and deviation 1, up to 2 of it.
+    assert abs(got.mean()) < 0.3 and 0.6 < got.std() < 1.2
+    assert got.min() == -2 and got.max() == 2
+    with pytest.raises((ValueError, tsock.Error), match="behind Normalize"):
+        pixels(images, [v2.CenterCrop(32), erase])
 
 
 def test_who_says_nothing_gets_what_the_end_says(place, images):

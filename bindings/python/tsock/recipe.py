@@ -114,9 +114,9 @@ def _random_crop(transform: Any) -> str:
 
 
 def _erasing(transform: Any) -> str:
-    if transform.value is None or isinstance(transform.value, str):
-        raise not_native("RandomErasing with value='random'")
-    return call("RandomErasing", transform)
+    # v2 has None for value="random".
+    value = "random" if transform.value is None else transform.value
+    return call("RandomErasing", transform, value=value)
 
 
 def _weights(transform: Any) -> str:

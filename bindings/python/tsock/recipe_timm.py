@@ -20,8 +20,12 @@ def crop(transform: Any) -> str:
     )
 
 
+# The values that its RandomErasing's modes are.
+_MODES = {"": 0, "const": 0, "rand": "color", "pixel": "random"}
+
+
 def erasing(transform: Any) -> str:
-    if transform.mode not in ("", "const") or transform.max_count != 1:
+    if transform.mode not in _MODES or transform.max_count != 1:
         raise not_native(
             "timm's RandomErasing with mode=%r and max_count=%d"
             % (transform.mode, transform.max_count)
@@ -32,7 +36,7 @@ def erasing(transform: Any) -> str:
         p=transform.probability,
         scale=(transform.min_area, transform.max_area),
         ratio=[round(math.exp(v), 12) for v in transform.log_aspect_ratio],
-        value=0,
+        value=_MODES[transform.mode],
     )
 
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, Optional, Union
 
-from . import replay_timm
+from . import replay_noise, replay_timm
 
 _TOKEN = re.compile(r"\s*(?:([A-Za-z_]\w*)|([-+.\d][-+.\w]*)|(.))", re.S)
 
@@ -267,9 +267,19 @@ def _jitter(image: Any, op: Operation, draws: Sequence[float]) -> Any:
 
 
 def _erase(image: Any, op: Operation, draws: Sequence[float]) -> Any:
-    top, left, height, width = map(int, draws[1:])
+    top, left, height, width = map(int, draws[1:5])
     value = op["value"]
     channels = len(image.getbands())
+    if not height or not width:
+        return image
+    if isinstance(value, str):
+        size = (height, width) if value == "random" else (1, 1)
+        box = replay_noise.noise(int(draws[5]), op["noise"], *size, channels)
+        pil = importlib.import_module("PIL.Image")
+        made = pil.fromarray(box if channels == 3 else box[..., 0])
+        image = image.copy()
+        image.paste(made.resize((width, height), 0), (left, top))
+        return image
     values = value if isinstance(value, tuple) else (value,) * channels
     colour = tuple(int(v) & 255 for v in values)
     image = image.copy()
@@ -448,7 +458,7 @@ _DRAWS: dict[str, Union[int, Callable[[Operation], int]]] = {
     "RandomPerspective": 9,
     "PILGaussianBlur": 2,
     "ColorJitter": 8,
-    "RandomErasing": 5,
+    "RandomErasing": lambda op: 5 + isinstance(op["value"], str),
     "RandAugment": lambda op: 2 * op["num_ops"],
     "TrivialAugmentWide": 2,
     "AutoAugment": 5,
