@@ -111,8 +111,11 @@ struct image_gen_bytes spoilt_jpeg(const struct image_gen_bytes *whole,
 /* Behind the marker, what may make Pillow refuse the file. */
 static void spoil_end(struct image_gen_bytes *f, unsigned how)
 {
-	if (how == 1) /* cut short in the last but one of twelve rows */
-		f->len -= (f->len - spoilt_jpeg_data(f)) / 8;
+	size_t late = f->len - (f->len - spoilt_jpeg_data(f)) / 8;
+	size_t restart = restart_from(f, late);
+
+	if (how == 1) /* cut short in one of the last rows, or behind it */
+		f->len = restart < f->len - 2 ? restart : late;
 	if (how == 2) /* a marker below 0xc0 behind rubbish behind the rows */
 		memcpy(f->data + f->len - 2, "\xff\xd1\0\0\xff\x62\xff\xd9", 8);
 	f->len += how == 2 ? 6 : 0;
@@ -128,7 +131,7 @@ struct image_gen_bytes spoilt_jpeg_twice(unsigned place, bool arithmetic,
 				    .restart_rows = place > 0,
 				    .seed = marker };
 	struct image_gen_bytes f = image_gen_jpeg(&g), d;
-	size_t at = (spoilt_jpeg_data(&f) + f.len) / 2;
+	size_t at = (3 * spoilt_jpeg_data(&f) + f.len) / 4;
 
 	if (place == 2)
 		at = restart_from(&f, at);

@@ -19,8 +19,8 @@ struct image_gen_bytes spoilt_jpeg(const struct image_gen_bytes *whole,
 				   uint64_t *r);
 
 /*
- * A grey file of 40 x 96 pixels with two kinds of damage: a marker in the
- * middle, and, for two of three markers, something at the end because of which
+ * A grey file of 40 x 96 pixels with two kinds of damage: a marker in its second
+ * quarter, and, for two of three markers, something at the end because of which
  * Pillow refuses the file.  Place: 0: of a file that restarts nowhere, 1: within
  * an interval, 2: where a restart was.
  */

@@ -239,12 +239,12 @@ static void damage_is_judged_alike_by_every_way_to_decode(void **state)
 	assert_true(bad > each * JPEG_SAMPLINGS);
 }
 
-/* Rectangles that end above the middle, reach it, and begin below it. */
+/* Rectangles that end above the marker, reach it, and begin below it. */
 static void check_places(const struct image_gen_bytes *f,
 			 struct tsi_jpeg_index *x)
 {
 	static const uint32_t row[][2] = {
-		{ 0, 8 }, { 32, 24 }, { 66, 9 }, { 88, 8 }
+		{ 0, 8 }, { 16, 24 }, { 81, 7 }, { 88, 8 }
 	};
 	struct jpeg_plain p;
 
