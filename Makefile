@@ -225,8 +225,8 @@ NEEDS_CUDA := lib/mem/cuda/%.c $(addprefix lib/stage/,gpu.c broadcast.c \
 	lib/serve/view_neighbour.c lib/convert/gpu.c \
 	$(addprefix lib/consumer/gpu/,backend.c batch.c completion.c \
 	import.c staging.c stream_events.c) \
-	test/unit/test_gpu%.c bench/gpu%.c test/lib/gpu_reader.c \
-	test/lib/for_each_transport.c
+	test/unit/test_gpu%.c bench/gpu%.c $(addprefix test/lib/,gpu_reader.c \
+	gpu_child.c gpu_refusal.c for_each_transport.c)
 # The folder with this processor's vector code, below each room that has some;
 # those of other processors are left out.
 SIMD_CHOSEN := $(if $(filter 1,$(SIMD)),$(SIMD_OF))

@@ -1,8 +1,19 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# mutants.sh - plant the faults of mutants.txt, one at a time, in a copy of the
-# sources; the tests must find every one.  A fault that names its programs is
-# left to them; the others are left to the tests of the GPU part.
+# mutants.sh - plant the faults of test/*/*.mutants, one at a time, in a copy of
+# the sources; the tests must find every one.  Faults lie beside the test that
+# has to find them, in a file of its name: those of test/unit/test_ring.c in
+# test/unit/test_ring.mutants.  A file of another name is left to all tests of
+# the GPU part.  A fault is an edit of a line, or of several:
+#
+#   fault NAME             what is wrong then
+#   in FILE [after TEXT]   where: the first place, after the first TEXT if given
+#   - OLD                  a part of one line, which must be there
+#   + NEW                  what comes in its place
+#   by PROGRAM             another test that may find it: unit/test_membership,
+#                          gpu/test_x, system/test_y, system/cli.sh
+#
+# Lines beginning with in, -, + and by may come again within one fault.
 #
 #   test/mutants.sh          all of them
 #   test/mutants.sh TEXT     those with TEXT in their names
@@ -22,9 +33,29 @@ unset TSOCK_DIR XDG_RUNTIME_DIR CUDA_VISIBLE_DEVICES "${!SIMCUDA_@}"
 LC_ALL=C
 export LC_ALL
 
-list=$PWD/test/mutants.txt
+# program_of FILE: the program whose faults lie in it; nothing where that is no
+# single one.
+program_of()
+{
+	local program=${1#test/}
+	program=${program%.mutants}
+	case $program in
+	gpu/all | /*) ;;
+	*) echo "$program" ;;
+	esac
+}
 
-# check LIST: a line for each fault that can't be planted; 1 if there are any.
+# faults FILE...: all of them in one list, each with its first program.
+faults()
+{
+	local file
+	for file; do
+		awk -v program="$(program_of "$file")" '{ print }
+			/^fault / && program { print "by " program }' "$file"
+	done
+}
+
+# check LIST...: a line for each fault that can't be planted; 1 if there are any.
 # Edits of a fault are made in memory, one after the other, as edit() does.
 check()
 {
@@ -63,6 +94,12 @@ check()
 		stale(path (seen ? " has no longer: " old \
 			: " has no longer the line to look after: " after))
 	}
+	function run_by(program) {
+		if (program !~ /\.sh$/ && !is_there(program ".c") &&
+		    !is_there(program ".cpp") || program ~ /\.sh$/ &&
+		    !is_there(program))
+			stale("there is no " program)
+	}
 	/^fault / {
 		for (; edits; edits--)
 			text[undo[edits]] = was[edits]
@@ -80,22 +117,22 @@ check()
 	}
 	/^- / { old = substr($0, 3) }
 	/^\+/ { plant(file, after, old, substr($0, 3)) }
-	/^by / {
-		program = "test/" substr($0, 4)
-		if (program !~ /\.sh$/ && !is_there(program ".c") &&
-		    !is_there(program ".cpp") || program ~ /\.sh$/ &&
-		    !is_there(program))
-			stale("there is no " program)
+	FNR == 1 && FILENAME ~ /\.mutants$/ && FILENAME !~ /gpu\/all\./ {
+		run_by(substr(FILENAME, 1, length(FILENAME) - 8))
 	}
-	END { exit bad }' "$1"
+	/^by / { run_by("test/" substr($0, 4)) }
+	END { exit bad }' "$@"
 }
 
 # Each kind of what --check finds, and a fault of two edits in which there is
 # nothing to find.
 self_test()
 {
-	local found
-	found=$(check /dev/stdin <<-'END'
+	local found dir
+	dir=$(mktemp -d /tmp/tsock-XXXXXX) || return
+	printf '%s\n' 'fault beside a program that is gone' 'in LICENSE' \
+		'- MIT' '+ x' >"$dir/test_gone.mutants"
+	found=$(check /dev/stdin "$dir/test_gone.mutants" <<-'END'
 		fault a line that is gone
 		in LICENSE
 		- no such words
@@ -133,13 +170,15 @@ self_test()
 		+ x
 	END
 	) && return 1
+	rm -r "$dir"
 	found=$(sed 's/^[^:]*:[0-9]*: fault //; s/:.*//' <<<"$found")
 	[ "$found" = "a line that is gone
 a place that is gone
 a line that stands above the place
 a program that is gone
 twice
-what an edit before has changed" ] || {
+what an edit before has changed
+beside a program that is gone" ] || {
 		printf 'not as planted:\n%s\n' "$found"
 		return 1
 	}
@@ -147,7 +186,7 @@ what an edit before has changed" ] || {
 
 case ${1:-} in
 --check)
-	check test/mutants.txt
+	check test/*/*.mutants
 	exit
 	;;
 --self-test)
@@ -162,6 +201,8 @@ jobs=${JOBS:-$((cpus < 4 ? cpus : 4))}
 work=$PWD/build-mutants
 scratch=$(mktemp -d /tmp/tsock-XXXXXX) || exit 1
 pids=()
+list=$scratch/list
+faults test/*/*.mutants >"$list"
 
 cleanup()
 {

@@ -8,7 +8,7 @@ suite_layers()
 	run_program 'layers finds what is planted' test/layers.sh --self-test
 	run_program 'what documents name is there' test/docs.sh
 	run_program 'docs.sh finds what is planted' test/docs.sh --self-test
-	run_program 'what mutants.txt edits is there' test/mutants.sh --check
+	run_program 'what planted faults edit is there' test/mutants.sh --check
 	run_program 'mutants.sh finds what is planted' \
 		test/mutants.sh --self-test
 	if command -v python3 >/dev/null; then

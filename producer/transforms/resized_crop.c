@@ -89,8 +89,9 @@ void tsi_crop_draw(const struct tsi_crop_range *range, struct tsi_words *w,
 	tsi_crop_fallback(range, width, height, box);
 }
 
-uint32_t tsi_crop_least_bottom(const struct tsi_crop_range *range,
-			       uint32_t width, uint32_t height)
+/* Rows from the first one on that any of a range's boxes needs at least. */
+static uint32_t rows_needed(const struct tsi_crop_range *range, uint32_t width,
+			    uint32_t height)
 {
 	/*
 	 * The height's square is at least the least area over the largest
@@ -206,7 +207,7 @@ static uint32_t least_rows(const struct tsi_op *op, bool nearest,
 			   uint32_t width, uint32_t height)
 {
 	const struct tsi_crop_range range = range_of(op);
-	uint32_t n = tsi_crop_least_bottom(&range, width, height);
+	uint32_t n = rows_needed(&range, width, height);
 
 	/* NEAREST takes the middle of the last of equal parts of a crop. */
 	return nearest ? n - n / 2 : n;

@@ -41,8 +41,4 @@ bool tsi_crop_try(const struct tsi_crop_range *range, uint32_t width,
 void tsi_crop_fallback(const struct tsi_crop_range *range, uint32_t width,
 		       uint32_t height, struct tsi_crop_box *box);
 
-/* Rows from the first one on that any of its boxes needs at least. */
-uint32_t tsi_crop_least_bottom(const struct tsi_crop_range *range,
-			       uint32_t width, uint32_t height);
-
 #endif

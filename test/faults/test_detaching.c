@@ -31,7 +31,7 @@ static int set_up(void **state)
 		  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (at == MAP_FAILED)
 		return -1;
-	own_folder();
+	proc_own_folder();
 	return 0;
 }
 
@@ -45,7 +45,7 @@ static void read_for_ever(const struct reader *r, tsock *t)
 		if (err == TSOCK_EEPOCH)
 			err = tsock_begin(t);
 		else if (!err)
-			check_batch(r, b, 0);
+			reader_check_batch(r, b, 0);
 		if (err)
 			die("%s", tsock_errmsg());
 		tsock_batch_release(b);
@@ -55,12 +55,12 @@ static void read_for_ever(const struct reader *r, tsock *t)
 static pid_t start_reading(uint32_t batch, const char *const *points)
 {
 	struct reader r = { .src = &src, .batch = batch };
-	pid_t pid = spawn();
+	pid_t pid = proc_spawn();
 	tsock *t;
 
 	if (pid)
 		return pid;
-	t = connect_reader(&r);
+	t = reader_connect(&r);
 	need(!tsock_begin(t));
 	if (points)
 		points_obey(at, points);
@@ -79,7 +79,7 @@ static void await_hit(pid_t pid, const char *name)
 		assert_int_equal(waitid(P_PID, (id_t)pid, &info,
 					WEXITED | WSTOPPED | WNOHANG | WNOWAIT),
 				 0);
-		pause_us(5000);
+		proc_pause_us(5000);
 	}
 }
 
@@ -95,7 +95,7 @@ static void go_on(pid_t pid)
 static pid_t start_stopping(const char *const *points)
 {
 	struct reader r = { .src = &src, .batch = 7 };
-	pid_t pid = spawn();
+	pid_t pid = proc_spawn();
 	tsock_batch *b;
 	tsock *t;
 
@@ -103,13 +103,13 @@ static pid_t start_stopping(const char *const *points)
 		await_hit(pid, "a batch");
 		return pid;
 	}
-	t = connect_reader(&r);
+	t = reader_connect(&r);
 	need(!tsock_begin(t));
 	need(!tsock_next(t, -1, &b));
 	raise(SIGSTOP);
 	if (points)
 		points_obey(at, points);
-	check_batch(&r, b, 0);
+	reader_check_batch(&r, b, 0);
 	tsock_batch_release(b);
 	read_for_ever(&r, t);
 	return -1;
@@ -117,7 +117,7 @@ static pid_t start_stopping(const char *const *points)
 
 static bool is_reader(pid_t pid)
 {
-	struct tsock_stats st = stats_of(src.name);
+	struct tsock_stats st = stream_stats(src.name);
 
 	for (unsigned k = 0; k < st.nrows; k++)
 		if (st.row[k].pid == (uint32_t)pid)
@@ -130,17 +130,17 @@ static void await_detached(pid_t pid)
 {
 	for (unsigned i = 0; is_reader(pid); i++) {
 		assert_true(i < LOOKS);
-		pause_us(5000);
+		proc_pause_us(5000);
 	}
 }
 
 /* So many readers there are, and all have come to samples made since. */
 static void await_progress_of(unsigned readers)
 {
-	uint64_t head = stats_of(src.name).head;
+	uint64_t head = stream_stats(src.name).head;
 
 	for (unsigned i = 0;; i++) {
-		struct tsock_stats st = stats_of(src.name);
+		struct tsock_stats st = stream_stats(src.name);
 		unsigned n = 0;
 
 		for (unsigned k = 0; k < st.nrows; k++)
@@ -148,7 +148,7 @@ static void await_progress_of(unsigned readers)
 		if (n == readers)
 			return;
 		assert_true(i < LOOKS);
-		pause_us(5000);
+		proc_pause_us(5000);
 	}
 }
 
@@ -158,9 +158,9 @@ static void end_hit(pid_t victim, int sig, unsigned others)
 	if (sig == SIGSTOP) {
 		go_on(victim);
 		await_progress_of(others + 1);
-		kill_and_reap(victim);
+		proc_kill_and_reap(victim);
 	} else {
-		assert_int_equal(ended(victim), 1000 + SIGKILL);
+		assert_int_equal(proc_ended(victim), 1000 + SIGKILL);
 	}
 	await_progress_of(others);
 }
@@ -180,17 +180,17 @@ static void hit_detached(int point, int sig)
 
 static void who_is_hit_while_it_is_detached_harms_nobody(void **state)
 {
-	pid_t producer = start_producer(&src), reader;
+	pid_t producer = stream_start_producer(&src), reader;
 
 	(void)state;
-	stats_of(src.name);
+	stream_stats(src.name);
 	reader = start_reading(16, NULL);
 	for (int p = 0; points_detached[p]; p++) {
 		hit_detached(p, SIGKILL);
 		hit_detached(p, SIGSTOP);
 	}
-	kill_and_reap(reader);
-	kill_and_reap(producer);
+	proc_kill_and_reap(reader);
+	proc_kill_and_reap(producer);
 }
 
 static void hit_entering(int point, int sig)
@@ -206,22 +206,22 @@ static void hit_entering(int point, int sig)
 	end_hit(victim, sig, 1);
 	go_on(slow);
 	await_progress_of(2);
-	kill_and_reap(slow);
+	proc_kill_and_reap(slow);
 }
 
 static void who_is_hit_as_it_goes_on_harms_nobody(void **state)
 {
-	pid_t producer = start_producer(&src), reader;
+	pid_t producer = stream_start_producer(&src), reader;
 
 	(void)state;
-	stats_of(src.name);
+	stream_stats(src.name);
 	reader = start_reading(16, NULL);
 	for (int p = 0; points_entering[p]; p++) {
 		hit_entering(p, SIGKILL);
 		hit_entering(p, SIGSTOP);
 	}
-	kill_and_reap(reader);
-	kill_and_reap(producer);
+	proc_kill_and_reap(reader);
+	proc_kill_and_reap(producer);
 }
 
 static void heed(tsock_server *s, const struct source *source)
@@ -239,8 +239,8 @@ static void hit_detaching(int point, int sig)
 
 	obedient.served = heed;
 	points_set(at, -1, 0, 0);
-	producer = start_producer(&obedient);
-	stats_of(src.name);
+	producer = stream_start_producer(&obedient);
+	stream_stats(src.name);
 	reader = start_reading(16, NULL);
 	slow = start_stopping(NULL);
 	points_set(at, point, 1, sig);
@@ -248,15 +248,15 @@ static void hit_detaching(int point, int sig)
 	if (sig == SIGSTOP) {
 		go_on(producer);
 	} else {
-		assert_int_equal(ended(producer), 1000 + SIGKILL);
-		producer = start_producer(&src);
+		assert_int_equal(proc_ended(producer), 1000 + SIGKILL);
+		producer = stream_start_producer(&src);
 	}
 	go_on(slow);
 	await_progress_of(2);
-	kill_and_reap(slow);
+	proc_kill_and_reap(slow);
 	await_progress_of(1);
-	kill_and_reap(reader);
-	kill_and_reap(producer);
+	proc_kill_and_reap(reader);
+	proc_kill_and_reap(producer);
 }
 
 static void a_producer_that_is_hit_as_it_detaches_harms_nobody(void **state)
@@ -268,7 +268,7 @@ static void a_producer_that_is_hit_as_it_detaches_harms_nobody(void **state)
 	}
 }
 
-#define TEST(f) cmocka_unit_test_teardown(f, end_children)
+#define TEST(f) cmocka_unit_test_teardown(f, proc_end_children)
 
 int main(void)
 {

@@ -57,9 +57,9 @@ static pid_t start_victim(const struct kind *k)
 			    .flags = k->flags,
 			    .floats = k->victim_floats,
 			    .hold_us = 1000000000 };
-	pid_t pid = start_reader(&r);
+	pid_t pid = reader_start(&r);
 
-	wait_readers(src.name, 1);
+	stream_wait_readers(src.name, 1);
 	if (k->stopped)
 		kill(pid, SIGSTOP);
 	return pid;
@@ -67,7 +67,7 @@ static pid_t start_victim(const struct kind *k)
 
 static uint64_t tail_of(pid_t pid)
 {
-	struct tsock_stats st = stats_of(src.name);
+	struct tsock_stats st = stream_stats(src.name);
 
 	for (unsigned i = 0; i < st.nrows; i++)
 		if (st.row[i].pid == (uint32_t)pid)
@@ -111,7 +111,7 @@ static void stop_timers(void)
 {
 	inject_stop_timers();
 	while (!inject_untimed_polls())
-		pause_us(1000);
+		proc_pause_us(1000);
 }
 
 static double seconds_after_the_kill(const struct kind *k, bool untimed)
@@ -120,7 +120,7 @@ static double seconds_after_the_kill(const struct kind *k, bool untimed)
 			     .batch = BATCH,
 			     .floats = k->waiter_floats };
 	pid_t victim = start_victim(k);
-	tsock *t = connect_reader(&me);
+	tsock *t = reader_connect(&me);
 	double took;
 
 	assert_int_equal(tsock_begin_timed(t, LONG_MS), 0);
@@ -130,7 +130,7 @@ static double seconds_after_the_kill(const struct kind *k, bool untimed)
 	took = gap_after_the_kill(t, victim, k->what);
 	inject_start_timers();
 	tsock_close(t);
-	assert_int_equal(ended(victim), 1000 + SIGKILL);
+	assert_int_equal(proc_ended(victim), 1000 + SIGKILL);
 	return took;
 }
 
@@ -146,7 +146,7 @@ static void others_have_their_next_batch_soon_after_a_kill(void **state)
 	const char *kills = getenv("TSOCK_KILLS");
 	unsigned each = kills ? ((unsigned)atoi(kills) + 3) / 4 : FEW, n = 0;
 	double *gap = calloc(KINDS * (each + MANY), sizeof(*gap));
-	pid_t producer = start_producer(&src);
+	pid_t producer = stream_start_producer(&src);
 
 	(void)state;
 	assert_non_null(gap);
@@ -162,7 +162,7 @@ static void others_have_their_next_batch_soon_after_a_kill(void **state)
 			fail_msg("%s: the other one waits %.0f ms at least",
 				 kinds[i].what, least * 1e3);
 	}
-	kill_and_reap(producer);
+	proc_kill_and_reap(producer);
 	qsort(gap, n, sizeof(*gap), shorter_first);
 	print_message("%u kills; until the next batch: median %.1f ms, "
 		      "longest %.1f ms\n",
@@ -173,12 +173,12 @@ static void others_have_their_next_batch_soon_after_a_kill(void **state)
 /* The death is an event, and so is all that follows from it. */
 static void no_time_has_to_pass_after_a_kill(void **state)
 {
-	pid_t producer = start_producer(&src);
+	pid_t producer = stream_start_producer(&src);
 
 	(void)state;
 	for (unsigned i = 0; i < KINDS; i++)
 		seconds_after_the_kill(&kinds[i], true);
-	kill_and_reap(producer);
+	proc_kill_and_reap(producer);
 }
 
 int main(void)
@@ -186,12 +186,12 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(
 			others_have_their_next_batch_soon_after_a_kill,
-			end_children),
+			proc_end_children),
 		cmocka_unit_test_teardown(no_time_has_to_pass_after_a_kill,
-					  end_children),
+					  proc_end_children),
 	};
 
-	own_folder();
+	proc_own_folder();
 	if (!inject_share_timers())
 		return 1;
 	return cmocka_run_group_tests_name("kill_gap", tests, NULL, NULL);

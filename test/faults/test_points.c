@@ -31,7 +31,7 @@ static int set_up(void **state)
 		  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (at == MAP_FAILED)
 		return -1;
-	own_folder();
+	proc_own_folder();
 	return 0;
 }
 
@@ -39,14 +39,14 @@ static int set_up(void **state)
  * Once the stream is lost it ends with a sentence. */
 static void read_epochs(const struct reader *r)
 {
-	tsock *t = connect_reader(r);
+	tsock *t = reader_connect(r);
 
 	for (uint32_t e = 0; e < r->epochs; e++) {
 		int err = tsock_begin_timed(t, 20000);
 		tsock_batch *b;
 
 		while (!err && !(err = tsock_next(t, 20000, &b))) {
-			check_batch(r, b, 0);
+			reader_check_batch(r, b, 0);
 			tsock_batch_release(b);
 		}
 		if (err != TSOCK_EEPOCH) {
@@ -62,7 +62,7 @@ static void read_epochs(const struct reader *r)
 /* A rank's part of epoch 0, and nothing else: half of it. */
 static void read_part(const struct reader *r)
 {
-	tsock *t = connect_reader(r);
+	tsock *t = reader_connect(r);
 	tsock_batch *b;
 	uint64_t got = 0;
 	int err = tsock_begin_timed(t, 30000);
@@ -71,7 +71,7 @@ static void read_part(const struct reader *r)
 		die("rank %u: epoch %llu: %s", r->rank,
 		    (unsigned long long)tsock_epoch(t), tsock_errmsg());
 	while (!(err = tsock_next(t, 30000, &b))) {
-		check_batch(r, b, 0);
+		reader_check_batch(r, b, 0);
 		got += tsock_batch_count(b);
 		tsock_batch_release(b);
 	}
@@ -86,7 +86,7 @@ static void read_part(const struct reader *r)
 static pid_t start_victim(int n)
 {
 	struct reader r = { .src = &src, .batch = 7, .epochs = 2 };
-	pid_t pid = spawn();
+	pid_t pid = proc_spawn();
 
 	if (pid == 0) {
 		points_obey(at, points_consumer);
@@ -108,11 +108,11 @@ static void heed(tsock_server *s, const struct source *source)
 /* Samples go on being taken. */
 static void goes_on(void)
 {
-	uint64_t head = stats_of("points").head;
+	uint64_t head = stream_stats("points").head;
 
-	for (unsigned i = 0; stats_of("points").head < head + src.n; i++) {
+	for (unsigned i = 0; stream_stats("points").head < head + src.n; i++) {
 		assert_true(i < LOOKS);
-		pause_us(5000);
+		proc_pause_us(5000);
 	}
 }
 
@@ -127,7 +127,7 @@ static int hit(pid_t pid, const char *name)
 				 0);
 		if (info.si_pid)
 			return info.si_code;
-		pause_us(5000);
+		proc_pause_us(5000);
 	}
 	fail_msg("%s is never reached", name);
 	return -1;
@@ -143,9 +143,9 @@ static void stop_consumer(int point, int n)
 	if (hit(victim, name) != CLD_STOPPED)
 		fail_msg("%s: the victim has not stopped", name);
 	/* A process that asks is answered. */
-	stats_of("points");
+	stream_stats("points");
 	kill(victim, SIGCONT);
-	if (ended(victim))
+	if (proc_ended(victim))
 		fail_msg("%s: a stopped consumer doesn't go on", name);
 }
 
@@ -159,21 +159,22 @@ static void kill_consumer(int point, int n)
 	/* Some points are passed once in a consumer's life. */
 	if (hit(victim, name) != CLD_KILLED && n == 1)
 		fail_msg("%s: the victim was not killed", name);
-	if (ended(victim) != 1000 + SIGKILL)
+	if (proc_ended(victim) != 1000 + SIGKILL)
 		assert_true(n > 1);
 }
 
 static void a_consumer_is_hit_anywhere(void **state)
 {
 	struct reader good = { .src = &src, .batch = 16, .epochs = ENDLESS };
-	pid_t producer = start_producer(&src), reader = start_reader(&good);
+	pid_t producer = stream_start_producer(&src),
+	      reader = reader_start(&good);
 	unsigned files;
 
 	(void)state;
-	wait_readers("points", 1);
+	stream_wait_readers("points", 1);
 	stop_consumer(0, 1); /* what is made once is there after it */
-	wait_readers("points", 1);
-	files = descriptors_of(producer);
+	stream_wait_readers("points", 1);
+	files = usage_descriptors(producer);
 	for (int p = 0; points_consumer[p]; p++) {
 		for (int n = 1; n < 3; n++) {
 			kill_consumer(p, n);
@@ -181,17 +182,17 @@ static void a_consumer_is_hit_anywhere(void **state)
 		}
 		stop_consumer(p, 1);
 		goes_on();
-		wait_readers("points", 1);
-		for (unsigned i = 0; descriptors_of(producer) > files; i++) {
+		stream_wait_readers("points", 1);
+		for (unsigned i = 0; usage_descriptors(producer) > files; i++) {
 			if (i == LOOKS)
 				fail_msg("%s: descriptors are left",
 					 points_consumer[p]);
-			pause_us(5000);
+			proc_pause_us(5000);
 		}
 	}
 	assert_int_equal(waitpid(reader, NULL, WNOHANG), 0);
-	kill_and_reap(reader);
-	kill_and_reap(producer);
+	proc_kill_and_reap(reader);
+	proc_kill_and_reap(producer);
 }
 
 /* Two consumers, one after the other, whose joins and leaves come by. */
@@ -201,7 +202,7 @@ static void start_readers(pid_t *pid)
 
 	for (unsigned i = 0; i < 2; i++) {
 		r.floats = i && src.image;
-		pid[i] = spawn();
+		pid[i] = proc_spawn();
 		if (pid[i] == 0) {
 			read_epochs(&r);
 			_exit(0);
@@ -212,7 +213,7 @@ static void start_readers(pid_t *pid)
 static void end_readers(const pid_t *pid, const char *name, bool lost)
 {
 	for (unsigned i = 0; i < 2; i++) {
-		int status = ended(pid[i]);
+		int status = proc_ended(pid[i]);
 
 		if (status && !(lost && status == POLITE))
 			fail_msg("%s: a consumer ends with %d", name, status);
@@ -225,15 +226,15 @@ static void stop_producer(int point, int n)
 	pid_t producer, reader[2];
 
 	points_set(at, -1, 0, 0);
-	producer = start_producer(&src);
-	stats_of("points");
+	producer = stream_start_producer(&src);
+	stream_stats("points");
 	points_set(at, point, n, SIGSTOP);
 	start_readers(reader);
 	if (hit(producer, name) != CLD_STOPPED)
 		fail_msg("%s: the producer has not stopped", name);
 	kill(producer, SIGCONT);
 	end_readers(reader, name, false);
-	kill_and_reap(producer);
+	proc_kill_and_reap(producer);
 }
 
 /* Another one takes its place; those that had lost theirs may end. */
@@ -244,17 +245,17 @@ static void kill_producer(int point, int n)
 	pid_t producer, reader[2];
 
 	points_set(at, -1, 0, 0);
-	producer = start_producer(&src);
-	stats_of("points");
+	producer = stream_start_producer(&src);
+	stream_stats("points");
 	points_set(at, point, n, SIGKILL);
 	start_readers(reader);
 	if (hit(producer, name) != CLD_KILLED)
 		fail_msg("%s: the producer was not killed", name);
-	ended(producer);
+	proc_ended(producer);
 	next.served = NULL;
-	producer = start_producer(&next);
+	producer = stream_start_producer(&next);
 	end_readers(reader, name, true);
-	kill_and_reap(producer);
+	proc_kill_and_reap(producer);
 }
 
 static void a_producer_is_hit_anywhere(void **state)
@@ -275,13 +276,13 @@ static void a_producer_is_hit_anywhere(void **state)
 	tidy.served = NULL;
 	{
 		struct reader r = { .src = &tidy, .batch = 16, .epochs = 1 };
-		pid_t producer = start_producer(&tidy);
-		pid_t reader = start_reader(&r);
+		pid_t producer = stream_start_producer(&tidy);
+		pid_t reader = reader_start(&r);
 
-		assert_int_equal(ended(reader), 0);
-		assert_int_equal(ended(producer), 0);
+		assert_int_equal(proc_ended(reader), 0);
+		assert_int_equal(proc_ended(producer), 0);
 	}
-	assert_int_equal(entries_of(getenv("TSOCK_DIR")), 0);
+	assert_int_equal(usage_entries(getenv("TSOCK_DIR")), 0);
 }
 
 static void a_producer_is_hit_as_it_makes_a_view(void **state)
@@ -327,9 +328,9 @@ static void ranks_begin_together_though_one_has_not_heard_of_it(void **state)
 	next = first;
 	next.served = NULL;
 	points_set(at, point_of("tsi_fdpass_reply"), 2, SIGKILL);
-	producer = start_producer(&first);
+	producer = stream_start_producer(&first);
 	for (r.rank = 0; r.rank < 2; r.rank++) {
-		rank[r.rank] = spawn();
+		rank[r.rank] = proc_spawn();
 		if (rank[r.rank] == 0) {
 			read_part(&r);
 			_exit(0);
@@ -337,25 +338,25 @@ static void ranks_begin_together_though_one_has_not_heard_of_it(void **state)
 	}
 	if (hit(producer, "tsi_fdpass_reply") != CLD_KILLED)
 		fail_msg("the producer was not killed");
-	ended(producer);
-	producer = start_producer(&next);
+	proc_ended(producer);
+	producer = stream_start_producer(&next);
 	for (unsigned i = 0; i < 2; i++)
-		assert_int_equal(ended(rank[i]), 0);
-	kill_and_reap(producer);
+		assert_int_equal(proc_ended(rank[i]), 0);
+	proc_kill_and_reap(producer);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(a_consumer_is_hit_anywhere,
-					  end_children),
+					  proc_end_children),
 		cmocka_unit_test_teardown(a_producer_is_hit_anywhere,
-					  end_children),
+					  proc_end_children),
 		cmocka_unit_test_teardown(a_producer_is_hit_as_it_makes_a_view,
-					  end_children),
+					  proc_end_children),
 		cmocka_unit_test_teardown(
 			ranks_begin_together_though_one_has_not_heard_of_it,
-			end_children),
+			proc_end_children),
 	};
 
 	return cmocka_run_group_tests_name("points", tests, set_up, NULL);

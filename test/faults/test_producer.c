@@ -88,7 +88,7 @@ static int remove_tree(void **state)
 {
 	char command[96];
 
-	end_children(state);
+	proc_end_children(state);
 	snprintf(command, sizeof(command), "rm -rf '%s'", root);
 	return system(command);
 }
@@ -98,7 +98,7 @@ static int remove_cache(void **state)
 {
 	char command[300];
 
-	end_children(state);
+	proc_end_children(state);
 	snprintf(command, sizeof(command), "rm -rf '%s/cache'",
 		 getenv("TSOCK_DIR"));
 	return system(command);
@@ -334,16 +334,16 @@ static void a_clock_that_jumps_changes_nothing(void **state)
 
 	(void)state;
 	can_use(TSI_READER_PREAD);
-	own_folder();
+	proc_own_folder();
 	for (unsigned i = 0; i < 2; i++) {
-		pid = spawn();
+		pid = proc_spawn();
 		if (pid == 0) {
 			if (i)
 				inject_jumping_clock();
 			need(!work(30000));
 			_exit(0);
 		}
-		assert_int_equal(ended(pid), 0);
+		assert_int_equal(proc_ended(pid), 0);
 	}
 }
 
@@ -353,14 +353,14 @@ int main(void)
 		cmocka_unit_test_teardown(a_clock_that_jumps_changes_nothing,
 					  remove_cache),
 		cmocka_unit_test_teardown(faults_of_the_io_uring_reader,
-					  end_children),
+					  proc_end_children),
 		cmocka_unit_test_teardown(faults_of_the_pread_reader,
-					  end_children),
+					  proc_end_children),
 		cmocka_unit_test_teardown(faults_of_the_threads_that_read,
-					  end_children),
+					  proc_end_children),
 		cmocka_unit_test_teardown(faults_of_a_scan_that_was_kept,
-					  end_children),
-		cmocka_unit_test_teardown(faults_that_last, end_children),
+					  proc_end_children),
+		cmocka_unit_test_teardown(faults_that_last, proc_end_children),
 	};
 
 	/* Read here: none of the faults is to hit the test itself. */

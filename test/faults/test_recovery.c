@@ -268,12 +268,13 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(readers_return_or_say_why_not,
-					  end_children),
+					  proc_end_children),
 		cmocka_unit_test_teardown(
 			readers_return_or_say_why_not_while_it_lasts,
-			end_children),
+			proc_end_children),
 		cmocka_unit_test_teardown(
-			who_is_detached_rejoins_or_says_why_not, end_children),
+			who_is_detached_rejoins_or_says_why_not,
+			proc_end_children),
 	};
 
 	return cmocka_run_group_tests_name("recovery", tests, NULL, NULL);

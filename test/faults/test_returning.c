@@ -37,7 +37,7 @@ static int set_up(void **state)
 		return -1;
 	points_set(&shared->at, -1, 0, 0);
 	points_set(&shared->back, -1, 0, 0);
-	own_folder();
+	proc_own_folder();
 	return 0;
 }
 
@@ -46,20 +46,20 @@ static pid_t start_endless(uint32_t batch, bool obeys)
 {
 	struct reader r = { .src = &src, .batch = batch };
 	uint64_t epoch = UINT64_MAX;
-	pid_t pid = spawn();
+	pid_t pid = proc_spawn();
 	tsock *t;
 
 	if (pid)
 		return pid;
 	if (obeys)
 		points_obey(&shared->back, points_rejoining);
-	t = connect_reader(&r);
+	t = reader_connect(&r);
 	while (!atomic_load(&shared->enough)) {
 		if (tsock_begin(t))
 			die("begin: %s", tsock_errmsg());
 		need(epoch == UINT64_MAX || tsock_epoch(t) == epoch + 1);
 		epoch = tsock_epoch(t);
-		read_epoch(&r, t);
+		reader_read_epoch(&r, t);
 	}
 	tsock_close(t);
 	_exit(0);
@@ -71,7 +71,7 @@ static pid_t start_heeding(const struct source *source)
 	pid_t pid;
 
 	points_obey(&shared->at, points_returning);
-	pid = start_producer(source);
+	pid = stream_start_producer(source);
 	points_obey(NULL, NULL);
 	return pid;
 }
@@ -79,10 +79,10 @@ static pid_t start_heeding(const struct source *source)
 /* So many readers there are, and all have come to samples made since. */
 static void await_progress_of(unsigned readers)
 {
-	uint64_t head = stats_of(src.name).head;
+	uint64_t head = stream_stats(src.name).head;
 
 	for (unsigned i = 0;; i++) {
-		struct tsock_stats st = stats_of(src.name);
+		struct tsock_stats st = stream_stats(src.name);
 		unsigned n = 0;
 
 		for (unsigned k = 0; k < st.nrows; k++)
@@ -90,7 +90,7 @@ static void await_progress_of(unsigned readers)
 		if (n == readers && st.nrows == readers)
 			return;
 		assert_true(i < LOOKS);
-		pause_us(5000);
+		proc_pause_us(5000);
 	}
 }
 
@@ -110,31 +110,31 @@ static bool dies(pid_t pid, bool or_not)
 		assert_int_equal(waitid(P_PID, (id_t)pid, &info,
 					WEXITED | WNOHANG | WNOWAIT),
 				 0);
-		pause_us(5000);
+		proc_pause_us(5000);
 		if (!info.si_pid && or_not && all_are_back()) {
-			kill_and_reap(pid);
+			proc_kill_and_reap(pid);
 			return true;
 		}
 	}
-	return info.si_pid && ended(pid) == 1000 + SIGKILL;
+	return info.si_pid && proc_ended(pid) == 1000 + SIGKILL;
 }
 
 static void hit(pid_t *producer, int point, int n)
 {
 	pid_t victim;
 
-	kill_and_reap(*producer);
+	proc_kill_and_reap(*producer);
 	points_set(&shared->at, point, n, SIGKILL);
 	victim = start_heeding(&src);
 	if (!dies(victim, n > 1))
 		fail_msg("%s is never reached", points_returning[point]);
-	*producer = start_producer(&src);
+	*producer = stream_start_producer(&src);
 	await_progress_of(READERS);
 }
 
 static void readers_return_whatever_kills_the_next_producer(void **state)
 {
-	pid_t producer = start_producer(&src);
+	pid_t producer = stream_start_producer(&src);
 	pid_t reader[READERS] = { start_endless(16, false),
 				  start_endless(7, false) };
 
@@ -145,8 +145,8 @@ static void readers_return_whatever_kills_the_next_producer(void **state)
 			hit(&producer, p, n);
 	atomic_store(&shared->enough, true);
 	for (unsigned i = 0; i < READERS; i++)
-		assert_int_equal(ended(reader[i]), 0);
-	kill_and_reap(producer);
+		assert_int_equal(proc_ended(reader[i]), 0);
+	proc_kill_and_reap(producer);
 }
 
 /* ---- a reader on its way back ---- */
@@ -162,7 +162,7 @@ static void await_hit(pid_t victim, int point)
 		assert_int_equal(waitid(P_PID, (id_t)victim, &info,
 					WEXITED | WSTOPPED | WNOHANG | WNOWAIT),
 				 0);
-		pause_us(5000);
+		proc_pause_us(5000);
 	}
 }
 
@@ -172,22 +172,22 @@ static void hit_on_its_way_back(pid_t *producer, int point, int sig)
 
 	await_progress_of(READERS);
 	points_set(&shared->back, point, 1, sig);
-	kill_and_reap(*producer);
-	*producer = start_producer(&src);
+	proc_kill_and_reap(*producer);
+	*producer = stream_start_producer(&src);
 	await_hit(victim, point);
 	if (sig == SIGKILL) {
-		assert_int_equal(ended(victim), 1000 + SIGKILL);
+		assert_int_equal(proc_ended(victim), 1000 + SIGKILL);
 		await_progress_of(READERS - 1);
 		return;
 	}
 	kill(victim, SIGCONT);
 	await_progress_of(READERS);
-	kill_and_reap(victim);
+	proc_kill_and_reap(victim);
 }
 
 static void whoever_is_hit_on_its_way_back_harms_nobody(void **state)
 {
-	pid_t producer = start_producer(&src), reader;
+	pid_t producer = stream_start_producer(&src), reader;
 
 	(void)state;
 	atomic_store(&shared->enough, false);
@@ -197,8 +197,8 @@ static void whoever_is_hit_on_its_way_back_harms_nobody(void **state)
 		hit_on_its_way_back(&producer, p, SIGSTOP);
 	}
 	atomic_store(&shared->enough, true);
-	assert_int_equal(ended(reader), 0);
-	kill_and_reap(producer);
+	assert_int_equal(proc_ended(reader), 0);
+	proc_kill_and_reap(producer);
 }
 
 int main(void)
@@ -206,10 +206,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(
 			readers_return_whatever_kills_the_next_producer,
-			end_children),
+			proc_end_children),
 		cmocka_unit_test_teardown(
 			whoever_is_hit_on_its_way_back_harms_nobody,
-			end_children),
+			proc_end_children),
 	};
 
 	return cmocka_run_group_tests_name("returning", tests, set_up, NULL);

@@ -71,7 +71,7 @@ static int remove_shards(void **state)
 {
 	char command[96];
 
-	end_children(state);
+	proc_end_children(state);
 	snprintf(command, sizeof(command), "rm -rf '%s'", root);
 	return system(command);
 }
@@ -145,9 +145,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(
 			shards_are_scanned_or_an_error_says_why_not,
-			end_children),
+			proc_end_children),
 		cmocka_unit_test_teardown(likewise_while_a_fault_lasts,
-					  end_children),
+					  proc_end_children),
 	};
 
 	return cmocka_run_group_tests_name("shards", tests, make_shards,

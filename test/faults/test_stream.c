@@ -118,26 +118,26 @@ static void nothing_looks_at_the_time_of_day(void **state)
 	pid_t pid;
 
 	(void)state;
-	own_folder();
-	pid = spawn();
+	proc_own_folder();
+	pid = proc_spawn();
 	if (pid == 0) {
 		inject_jumping_clock();
 		need(!serve_and_read(30000));
 		need(inject_clock_looks() == 0);
 		_exit(0);
 	}
-	assert_int_equal(ended(pid), 0);
+	assert_int_equal(proc_ended(pid), 0);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(nothing_looks_at_the_time_of_day,
-					  end_children),
+					  proc_end_children),
 		cmocka_unit_test_teardown(a_fault_is_survived_or_named,
-					  end_children),
+					  proc_end_children),
 		cmocka_unit_test_teardown(a_lasting_fault_is_survived_or_named,
-					  end_children),
+					  proc_end_children),
 	};
 
 	return cmocka_run_group_tests_name("stream", tests, NULL, NULL);

@@ -76,7 +76,7 @@ static void child(const struct walk *w, const struct fault *f, int to)
 		o.threads = entries("/proc/self/task");
 		if (o.threads == 3) /* with . and .. */
 			break;
-		pause_us(1000);
+		proc_pause_us(1000);
 	}
 	o.files = entries(getenv("TSOCK_DIR"));
 	if (write(to, &o, sizeof(o)) != sizeof(o))
@@ -130,12 +130,12 @@ static bool run_child(const struct walk *w, const struct fault *f,
 	pid_t pid;
 
 	if (!folder) {
-		own_folder();
+		proc_own_folder();
 		folder = strdup(getenv("TSOCK_DIR"));
 	}
 	new_folder(path, sizeof(path), folder);
 	assert_int_equal(pipe(fd), 0);
-	pid = spawn();
+	pid = proc_spawn();
 	if (pid == 0) {
 		close(fd[0]);
 		child(w, f, fd[1]);
@@ -148,7 +148,7 @@ static bool run_child(const struct walk *w, const struct fault *f,
 	}
 	told = read(fd[0], o, sizeof(*o)) == sizeof(*o);
 	close(fd[0]);
-	status = ended(pid);
+	status = proc_ended(pid);
 	if (!told || status)
 		complain("%s: ends with %d", fault_text(w, f), status);
 	remove_folder(path);

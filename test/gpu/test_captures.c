@@ -26,7 +26,7 @@ static void read_capture(const struct reader_proc *r)
 	need(tsock_next(s.t, 60000, &b) == 0);
 	l = &s.copy[0];
 	cu(cudaStreamBeginCapture(s.stream[1], cudaStreamCaptureModeGlobal));
-	if (as_stored(transport))
+	if (gpu_reader_as_stored(transport))
 		err = tsock_batch_convert(b, 0, l->device[0], s.stream[1]);
 	else
 		err = tsock_batch_use(b, s.stream[1]);
@@ -42,9 +42,9 @@ static void read_capture(const struct reader_proc *r)
 	need(tsock_batch_use(b, s.stream[1]) == 0);
 	cu(cudaStreamBeginCapture(s.stream[1], cudaStreamCaptureModeGlobal));
 	tsock_batch_release(b);
-	pause_us(30000);
-	if (api_transport(transport) != TSOCK_TRANSPORT_STAGED)
-		need(stats_of("small").row[0].tail <= tail);
+	proc_pause_us(30000);
+	if (gpu_reader_transport(transport) != TSOCK_TRANSPORT_STAGED)
+		need(stream_stats("small").row[0].tail <= tail);
 	end_capture(s.stream[1]);
 	gpu_reader_some(&s, 20);
 	gpu_reader_settle(&s);
@@ -53,7 +53,7 @@ static void read_capture(const struct reader_proc *r)
 
 static void a_stream_that_is_captured_is_left_alone(void **state)
 {
-	run_small(read_capture, state);
+	transport_run_small(read_capture, state);
 }
 
 /* A batch of another stream is taken, used and given back meanwhile. */
@@ -70,7 +70,7 @@ static void read_within_a_capture(const struct reader_proc *r)
 	need(gpu_reader_begin(&s));
 	for (unsigned i = 0; i < 9; i++) {
 		need(tsock_next(s.t, 60000, &held) == 0);
-		queue_copy(&s, held, &s.copy[0], s.stream[0]);
+		gpu_reader_queue_copy(&s, held, &s.copy[0], s.stream[0]);
 		need(tsock_batch_use(held, s.stream[0]) == 0);
 		cu(cudaStreamBeginCapture(s.stream[1], modes[i % 3]));
 		tsock_batch_release(held);
@@ -78,7 +78,7 @@ static void read_within_a_capture(const struct reader_proc *r)
 		need(tsock_batch_use(b, s.stream[2]) == 0);
 		tsock_batch_release(b);
 		end_capture(s.stream[1]);
-		finish_copy(&s, &s.copy[0]);
+		gpu_reader_finish_copy(&s, &s.copy[0]);
 	}
 	gpu_reader_some(&s, 20);
 	gpu_reader_settle(&s);
@@ -87,7 +87,7 @@ static void read_within_a_capture(const struct reader_proc *r)
 
 static void a_batch_dies_on_the_thread_that_captures(void **state)
 {
-	run_small(read_within_a_capture, state);
+	transport_run_small(read_within_a_capture, state);
 }
 
 #ifdef SIMCUDA
@@ -123,23 +123,24 @@ static void read_into_a_capture(const struct reader_proc *r)
 		gpu_reader_settle(&s);
 		need(tsock_next(s.t, 60000, &b) == 0);
 		seq = tsock_batch_seq(b);
-		queue_copy(&s, b, &s.copy[0], s.stream[1]);
+		gpu_reader_queue_copy(&s, b, &s.copy[0], s.stream[1]);
 		need(tsock_batch_use(b, s.stream[1]) == 0);
 		/* Then nobody else asks for a capture. */
-		while (api_transport(r->transport) != TSOCK_TRANSPORT_STAGED &&
-		       stats_of("small").row[0].tail < seq)
-			pause_us(1000);
+		while (gpu_reader_transport(r->transport) !=
+			       TSOCK_TRANSPORT_STAGED &&
+		       stream_stats("small").row[0].tail < seq)
+			proc_pause_us(1000);
 		simcuda_after("cudaStreamIsCapturing",
 			      brief ? begin_short_capture : begin_capture,
 			      s.stream[1]);
 		tsock_batch_release(b);
-		pause_us(30000);
-		if (!brief &&
-		    api_transport(r->transport) != TSOCK_TRANSPORT_STAGED)
-			need(stats_of("small").row[0].tail <= seq);
+		proc_pause_us(30000);
+		if (!brief && gpu_reader_transport(r->transport) !=
+				      TSOCK_TRANSPORT_STAGED)
+			need(stream_stats("small").row[0].tail <= seq);
 		if (!brief)
 			end_capture(s.stream[1]);
-		finish_copy(&s, &s.copy[0]);
+		gpu_reader_finish_copy(&s, &s.copy[0]);
 		gpu_reader_some(&s, 20);
 	}
 	gpu_reader_settle(&s);
@@ -148,7 +149,7 @@ static void read_into_a_capture(const struct reader_proc *r)
 
 static void a_capture_that_begins_at_a_release_is_waited_out(void **state)
 {
-	run_small(read_into_a_capture, state);
+	transport_run_small(read_into_a_capture, state);
 }
 
 static void read_on_a_dead_stream(const struct reader_proc *r)
@@ -157,17 +158,17 @@ static void read_on_a_dead_stream(const struct reader_proc *r)
 	struct gpu_reader s;
 	int err;
 
-	set("SIMCUDA_MODE", "late");
-	set("SIMCUDA_LATE_MS", "60");
+	gpu_reader_set("SIMCUDA_MODE", "late");
+	gpu_reader_set("SIMCUDA_LATE_MS", "60");
 	gpu_reader_open(&s, r);
 	simcuda_see_destroyed(true);
 	need(gpu_reader_begin(&s));
 	gpu_reader_some(&s, 3);
 	gpu_reader_settle(&s);
-	if (as_stored(r->transport)) {
+	if (gpu_reader_as_stored(r->transport)) {
 		/* One that only a conversion has named. */
 		need(tsock_next(s.t, 60000, &b) == 0);
-		queue_copy(&s, b, &s.copy[0], s.stream[2]);
+		gpu_reader_queue_copy(&s, b, &s.copy[0], s.stream[2]);
 		cu(cudaStreamDestroy(s.stream[2]));
 		tsock_batch_release(b);
 		for (unsigned i = 0; i < 5; i++) {
@@ -175,10 +176,10 @@ static void read_on_a_dead_stream(const struct reader_proc *r)
 			tsock_batch_release(b);
 		}
 		cu(cudaDeviceSynchronize());
-		check_copy(&s, &s.copy[0]);
+		gpu_reader_check_copy(&s, &s.copy[0]);
 	}
 	need(tsock_next(s.t, 60000, &b) == 0);
-	queue_copy(&s, b, &s.copy[0], s.stream[3]);
+	gpu_reader_queue_copy(&s, b, &s.copy[0], s.stream[3]);
 	need(tsock_batch_use(b, s.stream[3]) == 0);
 	cu(cudaStreamDestroy(s.stream[3]));
 	need(tsock_batch_use(b, s.stream[3]) == TSOCK_EARG);
@@ -196,17 +197,17 @@ static void read_on_a_dead_stream(const struct reader_proc *r)
 	need(strstr(tsock_errmsg(), "destroyed"));
 	/* The reader has left, and holds nobody up. */
 	tsock_close(s.t);
-	for (unsigned i = 0; stats_of("small").consumers; i++) {
+	for (unsigned i = 0; stream_stats("small").consumers; i++) {
 		need(i < 6000);
-		pause_us(10000);
+		proc_pause_us(10000);
 	}
 	cu(cudaDeviceSynchronize());
-	check_copy(&s, &s.copy[0]);
+	gpu_reader_check_copy(&s, &s.copy[0]);
 }
 
 static void a_stream_that_died_before_its_batch_is_named(void **state)
 {
-	run_small(read_on_a_dead_stream, state);
+	transport_run_small(read_on_a_dead_stream, state);
 }
 #endif
 
@@ -224,6 +225,6 @@ int main(void)
 #endif
 	};
 
-	return run_for_each_transport("captures", each,
-				      sizeof(each) / sizeof(each[0]), NULL, 0);
+	return transport_run_each("captures", each,
+				  sizeof(each) / sizeof(each[0]), NULL, 0);
 }

@@ -13,36 +13,36 @@ static const char *mode;
 
 static void read_late(const struct reader_proc *r)
 {
-	set("SIMCUDA_MODE", mode);
-	set("SIMCUDA_LATE_MS", "15");
-	set("SIMCUDA_STUCK_MS", "300");
-	read_to_the_end(r);
+	gpu_reader_set("SIMCUDA_MODE", mode);
+	gpu_reader_set("SIMCUDA_LATE_MS", "15");
+	gpu_reader_set("SIMCUDA_STUCK_MS", "300");
+	gpu_reader_read_to_the_end(r);
 }
 
 /* Kernels that run late read batches that were released long ago. */
 static void late(const struct reader_proc *r, const char *how)
 {
-	struct reader_proc other = { .src = &small_source,
+	struct reader_proc other = { .src = &transport_small_source,
 				     .transport = HOST,
 				     .batch = 16,
 				     .epochs = 1 };
 	pid_t producer, pid[2];
 
 	mode = how;
-	pid[0] = start_as(read_late, r);
-	pid[1] = start_reader_proc(&other);
-	producer = start_producer(&small_source);
+	pid[0] = gpu_reader_start_as(read_late, r);
+	pid[1] = gpu_reader_start(&other);
+	producer = stream_start_producer(&transport_small_source);
 	for (unsigned i = 0; i < 2; i++)
-		assert_int_equal(ended(pid[i]), 0);
-	kill_and_reap(producer);
+		assert_int_equal(proc_ended(pid[i]), 0);
+	proc_kill_and_reap(producer);
 }
 
 static void a_batch_that_queued_work_reads_is_never_overwritten(void **state)
 {
 	static const char *const modes[] = { "late", "random", "reverse",
 					     "stuck", "eager" };
-	struct reader_proc r = { .src = &small_source,
-				 .transport = case_transport(state),
+	struct reader_proc r = { .src = &transport_small_source,
+				 .transport = transport_of_case(state),
 				 .batch = 16,
 				 .epochs = 1 };
 
@@ -54,8 +54,8 @@ static void a_batch_that_queued_work_reads_is_never_overwritten(void **state)
 
 static void several_streams_may_use_a_batch(void **state)
 {
-	struct reader_proc r = { .src = &small_source,
-				 .transport = case_transport(state),
+	struct reader_proc r = { .src = &transport_small_source,
+				 .transport = transport_of_case(state),
 				 .batch = 16,
 				 .epochs = 1,
 				 .streams = 4 };
@@ -71,13 +71,13 @@ static void read_without_looking(const struct reader_proc *r)
 	tsock_batch *b;
 	struct gpu_reader s;
 
-	set("SIMCUDA_MODE", "late");
-	set("SIMCUDA_LATE_MS", "40");
+	gpu_reader_set("SIMCUDA_MODE", "late");
+	gpu_reader_set("SIMCUDA_LATE_MS", "40");
 	gpu_reader_open(&s, r);
 	need(gpu_reader_begin(&s));
 	for (unsigned i = 0; i < 60; i++) {
 		need(tsock_next(s.t, 60000, &b) == 0);
-		leave_to_gpu(&s, b, i);
+		gpu_reader_leave_to_gpu(&s, b, i);
 	}
 	gpu_reader_settle(&s);
 	gpu_reader_close(&s);
@@ -85,7 +85,7 @@ static void read_without_looking(const struct reader_proc *r)
 
 static void the_same_with_nobody_looking_in_between(void **state)
 {
-	run_small(read_without_looking, state);
+	transport_run_small(read_without_looking, state);
 }
 
 static void read_and_leave(const struct reader_proc *r)
@@ -93,28 +93,28 @@ static void read_and_leave(const struct reader_proc *r)
 	tsock_batch *b;
 	struct gpu_reader s;
 
-	set("SIMCUDA_LATE_MS", "60");
+	gpu_reader_set("SIMCUDA_LATE_MS", "60");
 	gpu_reader_open(&s, r);
 	for (unsigned round = 0; round < 4; round++) {
 		need(gpu_reader_begin(&s));
 		for (unsigned i = 0; i < 5; i++) {
 			need(tsock_next(s.t, 60000, &b) == 0);
-			leave_to_gpu(&s, b, i);
+			gpu_reader_leave_to_gpu(&s, b, i);
 		}
 		if (round % 2)
 			tsock_leave(s.t);
 	}
 	tsock_close(s.t);
 	gpu_reader_settle(&s);
-	for (unsigned i = 0; stats_of("small").consumers; i++) {
+	for (unsigned i = 0; stream_stats("small").consumers; i++) {
 		need(i < 12000);
-		pause_us(5000);
+		proc_pause_us(5000);
 	}
 }
 
 static void readers_that_leave_with_work_queued(void **state)
 {
-	run_small(read_and_leave, state);
+	transport_run_small(read_and_leave, state);
 }
 
 static void next_of(struct gpu_reader *s, tsock_batch **b)
@@ -126,7 +126,8 @@ static void next_of(struct gpu_reader *s, tsock_batch **b)
 		err = tsock_next(s->t, 60000, b);
 	}
 	if (err)
-		die("%s: %s", transport_name[s->r->transport], tsock_errmsg());
+		die("%s: %s", gpu_reader_transport_name[s->r->transport],
+		    tsock_errmsg());
 }
 
 /*
@@ -145,7 +146,7 @@ static void read_beside_the_host(const struct reader_proc *r)
 	tsock_batch *b;
 
 	/* Each of a batch's four copies. */
-	set("SIMCUDA_FAULT", "slow=100");
+	gpu_reader_set("SIMCUDA_FAULT", "slow=100");
 	gpu_reader_open(&gpu, r);
 	gpu_reader_open(&host, &beside);
 	need(gpu_reader_begin(&host) && gpu_reader_begin(&gpu));
@@ -158,9 +159,10 @@ static void read_beside_the_host(const struct reader_proc *r)
 		if (i >= first) {
 			cudaStream_t at = gpu.stream[i - first];
 
-			if (!as_stored(r->transport))
+			if (!gpu_reader_as_stored(r->transport))
 				need(tsock_batch_use(b, at) == 0);
-			queue_copy(&gpu, b, &gpu.copy[i - first], at);
+			gpu_reader_queue_copy(&gpu, b, &gpu.copy[i - first],
+					      at);
 		}
 		tsock_batch_release(b);
 	}
@@ -171,7 +173,7 @@ static void read_beside_the_host(const struct reader_proc *r)
 
 static void a_slow_gpu_is_no_deadlock_of_two_loaders(void **state)
 {
-	run_small(read_beside_the_host, state);
+	transport_run_small(read_beside_the_host, state);
 }
 
 /* ---- errors ---- */
@@ -179,7 +181,7 @@ static void a_slow_gpu_is_no_deadlock_of_two_loaders(void **state)
 #ifdef SIMCUDA
 static void read_till_it_breaks(const struct reader_proc *r)
 {
-	struct tsock_opts o = opts_of(r);
+	struct tsock_opts o = gpu_reader_opts(r);
 	cudaStream_t stream;
 	tsock_batch *b;
 	void *dst;
@@ -187,13 +189,13 @@ static void read_till_it_breaks(const struct reader_proc *r)
 	int err;
 
 	/* The 60th piece of work breaks the context. */
-	set("SIMCUDA_FAULT", "work:60=700");
+	gpu_reader_set("SIMCUDA_FAULT", "work:60=700");
 	need(tsock_open(r->src->name, &o, &t) == 0);
 	cu(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
 	cu(cudaMalloc(&dst, 1 << 20));
 	need(tsock_begin(t) == 0);
 	while ((err = tsock_next(t, 60000, &b)) == 0) {
-		if (as_stored(r->transport))
+		if (gpu_reader_as_stored(r->transport))
 			tsock_batch_convert(b, 0, dst, stream);
 		else if (!tsock_batch_use(b, stream))
 			cudaMemsetAsync(dst, 0, 100, stream);
@@ -207,22 +209,23 @@ static void read_till_it_breaks(const struct reader_proc *r)
 
 static void an_error_in_one_context_is_its_owners_alone(void **state)
 {
-	struct reader_proc good = { .src = &small_source,
+	struct reader_proc good = { .src = &transport_small_source,
 				    .transport = SHARED,
 				    .batch = 16,
 				    .epochs = 2 };
-	struct reader_proc bad = { .src = &small_source,
-				   .transport = case_transport(state),
+	struct reader_proc bad = { .src = &transport_small_source,
+				   .transport = transport_of_case(state),
 				   .batch = 16 };
-	pid_t producer = start_producer(&small_source), pid, other;
+	pid_t producer = stream_start_producer(&transport_small_source), pid,
+	      other;
 
-	pid = start_as(read_till_it_breaks, &bad);
-	other = start_reader_proc(&good);
+	pid = gpu_reader_start_as(read_till_it_breaks, &bad);
+	other = gpu_reader_start(&good);
 	/* The broken one lives on, and holds nobody up. */
-	assert_int_equal(ended(other), 0);
+	assert_int_equal(proc_ended(other), 0);
 	assert_int_equal(waitpid(pid, NULL, WNOHANG), 0);
-	kill_and_reap(pid);
-	kill_and_reap(producer);
+	proc_kill_and_reap(pid);
+	proc_kill_and_reap(producer);
 }
 #endif
 
@@ -238,15 +241,15 @@ static void read_and_exit(const struct reader_proc *r)
 
 	need(pipe(tell) == 0);
 	snprintf(fd, sizeof(fd), "%d", tell[1]);
-	set("SIMCUDA_TELL", fd);
-	set("SIMCUDA_MODE", "late");
-	set("SIMCUDA_LATE_MS", "60000");
-	set("SIMCUDA_FAULT", "cudaEventQuery:4+=200ms");
+	gpu_reader_set("SIMCUDA_TELL", fd);
+	gpu_reader_set("SIMCUDA_MODE", "late");
+	gpu_reader_set("SIMCUDA_LATE_MS", "60000");
+	gpu_reader_set("SIMCUDA_FAULT", "cudaEventQuery:4+=200ms");
 	gpu_reader_open(&s, r);
 	need(gpu_reader_begin(&s));
 	for (unsigned i = 0; i < 3; i++) {
 		need(tsock_next(s.t, 60000, &b) == 0);
-		leave_to_gpu(&s, b, i);
+		gpu_reader_leave_to_gpu(&s, b, i);
 	}
 	if (SIMULATED)
 		need(read(tell[0], &byte, 1) == 1);
@@ -255,36 +258,37 @@ static void read_and_exit(const struct reader_proc *r)
 
 static void a_process_exits_with_batches_pending(void **state)
 {
-	struct reader_proc r = { .src = &small_source,
-				 .transport = case_transport(state),
+	struct reader_proc r = { .src = &transport_small_source,
+				 .transport = transport_of_case(state),
 				 .batch = 16 };
-	pid_t producer = start_producer(&small_source);
+	pid_t producer = stream_start_producer(&transport_small_source);
 
 	for (unsigned i = 0; i < (SIMULATED ? 3 : 30); i++)
-		assert_int_equal(ended(start_as(read_and_exit, &r)), 0);
-	kill_and_reap(producer);
+		assert_int_equal(
+			proc_ended(gpu_reader_start_as(read_and_exit, &r)), 0);
+	proc_kill_and_reap(producer);
 }
 
 #ifdef SIMCUDA
 static void read_and_clean_up(const struct reader_proc *r)
 {
-	read_to_the_end(r);
+	gpu_reader_read_to_the_end(r);
 	/* The last batch may be given back by our thread. */
-	for (unsigned i = 0; !nothing_is_left(); i++) {
+	for (unsigned i = 0; !transport_nothing_is_left(); i++) {
 		need(i < 12000);
-		pause_us(5000);
+		proc_pause_us(5000);
 	}
 }
 
 static void nothing_is_left_on_the_gpu(void **state)
 {
-	struct reader_proc r = { .src = &small_source,
-				 .transport = case_transport(state),
+	struct reader_proc r = { .src = &transport_small_source,
+				 .transport = transport_of_case(state),
 				 .batch = 16,
 				 .epochs = 1,
 				 .streams = 2 };
 
-	run_as(read_and_clean_up, &r);
+	transport_run_as(read_and_clean_up, &r);
 }
 #endif
 
@@ -309,7 +313,7 @@ static void read_and_rest(const struct reader_proc *r)
 	for (unsigned i = 0; i < 100 && took >= 0.05; i++) {
 		double before = cpu_s();
 
-		pause_us(300000);
+		proc_pause_us(300000);
 		took = cpu_s() - before;
 	}
 	need(took < 0.05);
@@ -318,7 +322,7 @@ static void read_and_rest(const struct reader_proc *r)
 
 static void nothing_spins_while_there_is_nothing_to_do(void **state)
 {
-	run_small(read_and_rest, state);
+	transport_run_small(read_and_rest, state);
 }
 
 /* ---- forks ---- */
@@ -328,9 +332,9 @@ static void be_a_child(struct gpu_reader *s, tsock_batch *held)
 	tsock_batch *b;
 	int k;
 
-	if (!on_gpu(s->r->transport)) { /* still readable */
-		queue_copy(s, held, &s->copy[0], NULL);
-		finish_copy(s, &s->copy[0]);
+	if (!gpu_reader_on_gpu(s->r->transport)) { /* still readable */
+		gpu_reader_queue_copy(s, held, &s->copy[0], NULL);
+		gpu_reader_finish_copy(s, &s->copy[0]);
 	} else {
 		need(tsock_batch_use(held, s->stream[0]) == TSOCK_EFORK);
 		need(tsock_batch_convert(held, 0, &k, NULL) == TSOCK_EFORK);
@@ -341,7 +345,7 @@ static void be_a_child(struct gpu_reader *s, tsock_batch *held)
 	tsock_batch_release(held);
 	tsock_close(s->t);
 	/* Their own ends aren't fork-safe: the sanitizers', and CUDA's. */
-	if ((SANITIZED || !SIMULATED) && on_gpu(s->r->transport))
+	if ((SANITIZED || !SIMULATED) && gpu_reader_on_gpu(s->r->transport))
 		_exit(0);
 	exit(0); /* with destructors */
 }
@@ -355,21 +359,21 @@ static void read_and_fork(const struct reader_proc *r)
 	gpu_reader_open(&s, r);
 	need(gpu_reader_begin(&s));
 	need(tsock_next(s.t, 60000, &held) == 0);
-	if (on_gpu(r->transport))
+	if (gpu_reader_on_gpu(r->transport))
 		need(tsock_batch_use(held, s.stream[0]) == 0);
 	for (unsigned i = 0; i < 5; i++) {
-		pid_t child = spawn();
+		pid_t child = proc_spawn();
 
 		if (child == 0)
 			be_a_child(&s, held);
-		need(ended(child) == 0);
-		queue_copy(&s, held, &s.copy[0], s.stream[0]);
-		finish_copy(&s, &s.copy[0]);
+		need(proc_ended(child) == 0);
+		gpu_reader_queue_copy(&s, held, &s.copy[0], s.stream[0]);
+		gpu_reader_finish_copy(&s, &s.copy[0]);
 	}
-	st = stats_of(r->src->name);
+	st = stream_stats(r->src->name);
 	need(st.consumers == 1);
 	/* A staged reader has a copy of its batch. */
-	if (api_transport(r->transport) != TSOCK_TRANSPORT_STAGED)
+	if (gpu_reader_transport(r->transport) != TSOCK_TRANSPORT_STAGED)
 		need(st.row[0].tail == 0);
 	gpu_reader_check(&s, held, 0);
 	gpu_reader_some(&s, 30);
@@ -379,22 +383,22 @@ static void read_and_fork(const struct reader_proc *r)
 
 static void a_forked_child_that_exits_with_batches_harms_nobody(void **state)
 {
-	struct source src = small_source;
+	struct source src = transport_small_source;
 	struct reader_proc r = { .src = &src,
-				 .transport = case_transport(state),
+				 .transport = transport_of_case(state),
 				 .batch = 16 };
 
 	src.payload = 5000; /* too much for a copy that nobody asked for */
-	run_as(read_and_fork, &r);
+	transport_run_as(read_and_fork, &r);
 	r.writes = true;
-	run_as(read_and_fork, &r);
+	transport_run_as(read_and_fork, &r);
 }
 
 /* ---- small print ---- */
 
 static void open_wrongly(const struct reader_proc *r)
 {
-	struct tsock_opts o = opts_of(r);
+	struct tsock_opts o = gpu_reader_opts(r);
 	tsock *t = NULL;
 
 	o.batch_size = 17;
@@ -412,15 +416,15 @@ static void open_wrongly(const struct reader_proc *r)
 
 static void wrong_names_and_sizes_are_named(void **state)
 {
-	run_small(open_wrongly, state);
+	transport_run_small(open_wrongly, state);
 }
 
 static void calls_that_make_no_sense_are_named(void **state)
 {
-	struct reader_proc me = { .src = &small_source,
+	struct reader_proc me = { .src = &transport_small_source,
 				  .transport = HOST,
 				  .batch = 16 };
-	pid_t producer = start_producer(&small_source);
+	pid_t producer = stream_start_producer(&transport_small_source);
 	tsock_batch *b;
 	struct gpu_reader s;
 
@@ -436,7 +440,7 @@ static void calls_that_make_no_sense_are_named(void **state)
 	assert_int_equal(tsock_batch_use(NULL, NULL), TSOCK_EARG);
 	tsock_batch_release(b);
 	gpu_reader_close(&s);
-	kill_and_reap(producer);
+	proc_kill_and_reap(producer);
 }
 
 int main(void)
@@ -464,7 +468,7 @@ int main(void)
 		cmocka_unit_test(calls_that_make_no_sense_are_named),
 	};
 
-	return run_for_each_transport("gpu consumers", each,
-				      sizeof(each) / sizeof(each[0]), once,
-				      sizeof(once) / sizeof(once[0]));
+	return transport_run_each("gpu consumers", each,
+				  sizeof(each) / sizeof(each[0]), once,
+				  sizeof(once) / sizeof(once[0]));
 }

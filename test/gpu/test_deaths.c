@@ -78,15 +78,15 @@ static unsigned kills(void)
 
 static void goes_on(const char *name, uint64_t head)
 {
-	for (unsigned i = 0; stats_of(name).head <= head; i++) {
+	for (unsigned i = 0; stream_stats(name).head <= head; i++) {
 		assert_true(i < 12000);
-		pause_us(5000);
+		proc_pause_us(5000);
 	}
 }
 
 static void kill_four(const struct source *src, unsigned *seed)
 {
-	uint64_t head = stats_of(src->name).head;
+	uint64_t head = stream_stats(src->name).head;
 	pid_t victim[4];
 
 	for (unsigned i = 0; i < 4; i++) {
@@ -101,11 +101,11 @@ static void kill_four(const struct source *src, unsigned *seed)
 			.streams = 1 + i % 3
 		};
 
-		victim[i] = start_reader_proc(&r);
+		victim[i] = gpu_reader_start(&r);
 	}
 	for (unsigned i = 0; i < 4; i++) {
-		pause_us((unsigned)rand_r(seed) % 20000);
-		kill_and_reap(victim[i]);
+		proc_pause_us((unsigned)rand_r(seed) % 20000);
+		proc_kill_and_reap(victim[i]);
 	}
 	goes_on(src->name, head);
 }
@@ -115,7 +115,7 @@ static void kills_at_random_moments_harm_nobody(void **state)
 {
 	static const enum transport stays[] = { HOST, SHARED, LEGACY };
 	struct source src = model;
-	pid_t producer = start_source(&src, PINNED), survivor[6];
+	pid_t producer = transport_start_source(&src, PINNED), survivor[6];
 	unsigned seed = 11, fds, maps;
 
 	(void)state;
@@ -126,26 +126,26 @@ static void kills_at_random_moments_harm_nobody(void **state)
 					 .epochs = 1000000,
 					 .floats = i % 2 };
 
-		survivor[i] = start_reader_proc(&r);
+		survivor[i] = gpu_reader_start(&r);
 	}
-	wait_readers(src.name, 6);
+	stream_wait_readers(src.name, 6);
 	goes_on(src.name, 64);
-	fds = descriptors_of(producer);
-	maps = mappings_of(producer);
+	fds = usage_descriptors(producer);
+	maps = usage_mappings(producer);
 	for (unsigned k = 0; k < kills(); k += 4)
 		kill_four(&src, &seed);
-	wait_readers(src.name, 6);
-	for (unsigned i = 0; descriptors_of(producer) > fds; i++) {
+	stream_wait_readers(src.name, 6);
+	for (unsigned i = 0; usage_descriptors(producer) > fds; i++) {
 		assert_true(i < 12000);
-		pause_us(5000);
+		proc_pause_us(5000);
 	}
 	/* Thread arenas may come and go; tail pages may not pile up. */
-	assert_true(mappings_of(producer) <= maps + 20);
+	assert_true(usage_mappings(producer) <= maps + 20);
 	for (unsigned i = 0; i < 6; i++) {
 		assert_int_equal(waitpid(survivor[i], NULL, WNOHANG), 0);
-		kill_and_reap(survivor[i]);
+		proc_kill_and_reap(survivor[i]);
 	}
-	kill_and_reap(producer);
+	proc_kill_and_reap(producer);
 }
 
 /* Takes a batch, lets the GPU work on it, and does nothing any more. */
@@ -157,7 +157,7 @@ static void read_and_sit(const struct reader_proc *r)
 	gpu_reader_open(&s, r);
 	need(gpu_reader_begin(&s));
 	need(tsock_next(s.t, 60000, &b) == 0);
-	queue_copy(&s, b, &s.copy[0], s.stream[0]);
+	gpu_reader_queue_copy(&s, b, &s.copy[0], s.stream[0]);
 	say_here();
 	for (;;)
 		pause();
@@ -191,25 +191,25 @@ static void a_killed_reader_frees_its_claim(void **state)
 {
 	for (unsigned n = 0; n < 3; n++) {
 		struct reader_proc r = { .src = &model,
-					 .transport = case_transport(state),
+					 .transport = transport_of_case(state),
 					 .batch = 16,
 					 .floats = n == 1 };
-		pid_t producer = start_source(&model, r.transport), stuck,
-		      pid[8];
+		pid_t producer = transport_start_source(&model, r.transport),
+		      stuck, pid[8];
 
 		open_barrier();
-		stuck = start_as(read_and_sit, &r);
+		stuck = gpu_reader_start_as(read_and_sit, &r);
 		await(1);
 		for (unsigned i = 0; i < numbers[n]; i++) {
 			r.batch = 16 - 2 * i;
 			r.floats = i % 2;
-			pid[i] = start_as(read_until_held_up, &r);
+			pid[i] = gpu_reader_start_as(read_until_held_up, &r);
 		}
 		await(numbers[n]);
-		kill_and_reap(stuck);
+		proc_kill_and_reap(stuck);
 		for (unsigned i = 0; i < numbers[n]; i++)
-			assert_int_equal(ended(pid[i]), 0);
-		kill_and_reap(producer);
+			assert_int_equal(proc_ended(pid[i]), 0);
+		proc_kill_and_reap(producer);
 		close_barrier();
 	}
 }
@@ -227,7 +227,7 @@ static void a_stopped_reader_is_slow_and_not_dead(void **state)
 	(void)state;
 	src.n = 1000;
 	src.min_consumers = ALL;
-	producer = start_source(&src, PINNED);
+	producer = transport_start_source(&src, PINNED);
 	/* The first half is stopped while it waits for the second one. */
 	for (unsigned i = 0; i < ALL; i++) {
 		struct reader_proc r = { .src = &src,
@@ -236,21 +236,21 @@ static void a_stopped_reader_is_slow_and_not_dead(void **state)
 					 .epochs = 2,
 					 .floats = i % 3 == 0 };
 
-		pid[i] = start_reader_proc(&r);
+		pid[i] = gpu_reader_start(&r);
 		if (i == TRANSPORTS - 1) {
-			wait_readers(src.name, TRANSPORTS);
+			stream_wait_readers(src.name, TRANSPORTS);
 			for (unsigned k = 0; k < TRANSPORTS; k++)
 				kill(pid[k], SIGSTOP);
 		}
 	}
-	wait_readers(src.name, ALL);
-	pause_us(6000000);
-	assert_int_equal(stats_of(src.name).consumers, ALL);
+	stream_wait_readers(src.name, ALL);
+	proc_pause_us(6000000);
+	assert_int_equal(stream_stats(src.name).consumers, ALL);
 	for (unsigned i = 0; i < TRANSPORTS; i++)
 		kill(pid[i], SIGCONT);
 	for (unsigned i = 0; i < ALL; i++)
-		assert_int_equal(ended(pid[i]), 0);
-	kill_and_reap(producer);
+		assert_int_equal(proc_ended(pid[i]), 0);
+	proc_kill_and_reap(producer);
 }
 
 /*
@@ -267,24 +267,24 @@ static void the_slow_are_killed_when_that_is_asked_for(void **state)
 	src.slow_ms = 300;
 	for (unsigned k = 0; k < 2; k++) {
 		struct reader_proc r = { .src = &src, .batch = 16 };
-		pid_t producer = start_source(&src, PINNED), good,
+		pid_t producer = transport_start_source(&src, PINNED), good,
 		      stuck[TRANSPORTS];
 
 		open_barrier();
 		for (unsigned i = 0; i < TRANSPORTS; i++) {
 			r.transport = i;
 			r.floats = i % 3 == 0;
-			stuck[i] = start_as(read_and_sit, &r);
+			stuck[i] = gpu_reader_start_as(read_and_sit, &r);
 		}
 		await(TRANSPORTS);
 		r.transport = waits[k];
 		r.floats = k;
 		r.epochs = 2;
-		good = start_reader_proc(&r);
+		good = gpu_reader_start(&r);
 		for (unsigned i = 0; i < TRANSPORTS; i++)
-			assert_int_equal(ended(stuck[i]), 1000 + SIGKILL);
-		assert_int_equal(ended(good), 0);
-		kill_and_reap(producer);
+			assert_int_equal(proc_ended(stuck[i]), 1000 + SIGKILL);
+		assert_int_equal(proc_ended(good), 0);
+		proc_kill_and_reap(producer);
 		close_barrier();
 	}
 }
@@ -328,24 +328,25 @@ static void a_dead_producer_is_a_named_error(void **state)
 	open_barrier();
 	for (unsigned n = 0; n < 3; n++) {
 		struct reader_proc r = { .src = &src[n],
-					 .transport = case_transport(state) };
+					 .transport =
+						 transport_of_case(state) };
 
 		src[n] = model;
 		src[n].name = name[n];
 		src[n].min_consumers = numbers[n];
-		producer[n] = start_source(&src[n], r.transport);
+		producer[n] = transport_start_source(&src[n], r.transport);
 		for (unsigned i = 0; i < numbers[n]; i++) {
 			r.batch = 16 - 2 * i;
 			r.floats = i % 2;
-			pid[k++] = start_as(read_after_a_loss, &r);
+			pid[k++] = gpu_reader_start_as(read_after_a_loss, &r);
 		}
 	}
 	await(k);
 	for (unsigned n = 0; n < 3; n++)
-		kill_and_reap(producer[n]);
+		proc_kill_and_reap(producer[n]);
 	close_barrier();
 	while (k)
-		assert_int_equal(ended(pid[--k]), 0);
+		assert_int_equal(proc_ended(pid[--k]), 0);
 }
 
 static void a_new_producer_takes_a_dead_ones_name(void **state)
@@ -357,11 +358,11 @@ static void a_new_producer_takes_a_dead_ones_name(void **state)
 	src.n = 100;
 	for (unsigned i = 0; i < 4; i++) {
 		for (unsigned k = 0; k < 2; k++) {
-			r[k].transport = case_transport(state);
+			r[k].transport = transport_of_case(state);
 			r[k].epochs = 2;
 		}
 		/* Its producer is killed, and so is that of the next. */
-		run_reader_procs(&src, r, 2);
+		transport_run_readers(&src, r, 2);
 	}
 }
 
@@ -372,7 +373,7 @@ static void make_some_and_fail(tsock_server *s, const struct source *src)
 	uint64_t first;
 
 	while (tsock_serve_claim(s, 1, -1, &first) == 1 && first < 100) {
-		write_sample(s, src, first);
+		stream_write_sample(s, src, first);
 		tsock_serve_commit(s, first, 1);
 	}
 	tsock_serve_fail(s, "cat.JPEG: input/output error");
@@ -382,7 +383,7 @@ static void make_some_and_fail(tsock_server *s, const struct source *src)
 
 static void read_to_the_failure(const struct reader_proc *r)
 {
-	struct tsock_opts o = opts_of(r);
+	struct tsock_opts o = gpu_reader_opts(r);
 	unsigned turn = 0;
 	tsock_batch *b;
 	struct gpu_reader s;
@@ -410,20 +411,21 @@ static void a_failed_stream_tells_every_reader_why(void **state)
 	for (unsigned n = 0; n < 3; n++) {
 		struct source src = model;
 		struct reader_proc r = { .src = &src,
-					 .transport = case_transport(state) };
+					 .transport =
+						 transport_of_case(state) };
 		pid_t producer, pid[8];
 
 		src.min_consumers = numbers[n];
 		src.served = make_some_and_fail;
-		producer = start_source(&src, r.transport);
+		producer = transport_start_source(&src, r.transport);
 		for (unsigned i = 0; i < numbers[n]; i++) {
 			r.batch = 16 - 2 * i;
 			r.floats = i % 2;
-			pid[i] = start_as(read_to_the_failure, &r);
+			pid[i] = gpu_reader_start_as(read_to_the_failure, &r);
 		}
 		for (unsigned i = 0; i < numbers[n]; i++)
-			assert_int_equal(ended(pid[i]), 0);
-		kill_and_reap(producer);
+			assert_int_equal(proc_ended(pid[i]), 0);
+		proc_kill_and_reap(producer);
 	}
 }
 
@@ -441,7 +443,7 @@ int main(void)
 		cmocka_unit_test(the_slow_are_killed_when_that_is_asked_for),
 	};
 
-	return run_for_each_transport("deaths", each,
-				      sizeof(each) / sizeof(each[0]), once,
-				      sizeof(once) / sizeof(once[0]));
+	return transport_run_each("deaths", each,
+				  sizeof(each) / sizeof(each[0]), once,
+				  sizeof(once) / sizeof(once[0]));
 }

@@ -33,22 +33,22 @@ static void batch_sizes(enum transport transport, unsigned n)
 		r[i].between = i % 2 ? TSOCK_BETWEEN_LEAVE : TSOCK_BETWEEN_HOLD;
 		r[i].writes = i % 4 == 3;
 	}
-	run_reader_procs(&src, r, n);
+	transport_run_readers(&src, r, n);
 }
 
 static void batch_sizes_that_divide_nothing_alone(void **state)
 {
-	batch_sizes(case_transport(state), 1);
+	batch_sizes(transport_of_case(state), 1);
 }
 
 static void batch_sizes_that_divide_nothing_by_two(void **state)
 {
-	batch_sizes(case_transport(state), 2);
+	batch_sizes(transport_of_case(state), 2);
 }
 
 static void batch_sizes_that_divide_nothing_by_eight(void **state)
 {
-	batch_sizes(case_transport(state), 8);
+	batch_sizes(transport_of_case(state), 8);
 }
 
 static void data_sets_smaller_than_a_batch_or_a_ring(void **state)
@@ -66,14 +66,14 @@ static void data_sets_smaller_than_a_batch_or_a_ring(void **state)
 		struct reader_proc r[8] = { { 0 } };
 
 		for (unsigned i = 0; i < 8; i++) {
-			r[i].transport = case_transport(state);
+			r[i].transport = transport_of_case(state);
 			r[i].batch = batch[(i + k) % 8];
 			r[i].epochs = 3 + i % 4;
 			r[i].floats = (i + k) % 2;
 			r[i].flags = i % 3 == 2 ? TSOCK_DROP_LAST : 0;
 			r[i].delay_us = i % 2 * 10000;
 		}
-		run_reader_procs(&src, r, numbers[k % 3]);
+		transport_run_readers(&src, r, numbers[k % 3]);
 	}
 }
 
@@ -90,14 +90,14 @@ static void readers_of_all_kinds_share_a_stream(void **state)
 	(void)state;
 	for (unsigned i = 0; i < 2 * TRANSPORTS; i++) {
 		r[i].transport = i % TRANSPORTS;
-		r[i].device = (int)(i / 5 % gpus());
+		r[i].device = (int)(i / 5 % gpu_reader_gpus());
 		r[i].batch = 1 + i * 7 % 16;
 		r[i].epochs = 2;
 		r[i].floats = i >= TRANSPORTS;
 		r[i].writes = i % 3 == 0;
 		r[i].delay_us = i * 2000;
 	}
-	run_reader_procs(&src, r, 2 * TRANSPORTS);
+	transport_run_readers(&src, r, 2 * TRANSPORTS);
 }
 
 /* ---- beginnings and ends of a stream ---- */
@@ -119,7 +119,7 @@ static void read_until_it_ends(const struct reader_proc *r)
 
 static void check_nothing_is_left(void)
 {
-	need(nothing_is_left());
+	need(transport_nothing_is_left());
 }
 
 static void check_gone(const char *name, const char *what)
@@ -142,7 +142,7 @@ static void whole_stream(enum transport transport, unsigned n, uint32_t between)
 			      .epochs = 3,
 			      .min_consumers = n,
 			      .closed = check_nothing_is_left };
-	pid_t producer = start_source(&src, transport), pid[8];
+	pid_t producer = transport_start_source(&src, transport), pid[8];
 
 	for (unsigned i = 0; i < n; i++) {
 		struct reader_proc r = { .src = &src,
@@ -151,11 +151,11 @@ static void whole_stream(enum transport transport, unsigned n, uint32_t between)
 					 .between = between,
 					 .floats = i % 2 };
 
-		pid[i] = start_as(read_until_it_ends, &r);
+		pid[i] = gpu_reader_start_as(read_until_it_ends, &r);
 	}
 	for (unsigned i = 0; i < n; i++)
-		assert_int_equal(ended(pid[i]), 0);
-	assert_int_equal(ended(producer), 0);
+		assert_int_equal(proc_ended(pid[i]), 0);
+	assert_int_equal(proc_ended(producer), 0);
 	check_gone("ends", "door");
 	check_gone("ends", "bus");
 }
@@ -163,15 +163,17 @@ static void whole_stream(enum transport transport, unsigned n, uint32_t between)
 static void epochs_end_the_stream_and_nothing_is_left(void **state)
 {
 	for (unsigned n = 0; n < 3; n++)
-		whole_stream(case_transport(state), numbers[n],
+		whole_stream(transport_of_case(state), numbers[n],
 			     TSOCK_BETWEEN_HOLD);
 	/*
 	 * Beside others it might miss an epoch; so it might alone, if the host
 	 * ring has gone on while the GPU's was full.
 	 */
-	if (api_transport(case_transport(state)) == TSOCK_TRANSPORT_AUTO ||
-	    api_transport(case_transport(state)) == TSOCK_TRANSPORT_STAGED)
-		whole_stream(case_transport(state), 1, TSOCK_BETWEEN_LEAVE);
+	if (gpu_reader_transport(transport_of_case(state)) ==
+		    TSOCK_TRANSPORT_AUTO ||
+	    gpu_reader_transport(transport_of_case(state)) ==
+		    TSOCK_TRANSPORT_STAGED)
+		whole_stream(transport_of_case(state), 1, TSOCK_BETWEEN_LEAVE);
 }
 
 static void read_from_the_start(const struct reader_proc *r)
@@ -198,22 +200,24 @@ static void min_consumers_start_together(void **state)
 				      .image = SIDE,
 				      .min_consumers = numbers[n] };
 		struct reader_proc r = { .src = &src,
-					 .transport = case_transport(state) };
-		pid_t producer = start_source(&src, r.transport), pid[8];
+					 .transport =
+						 transport_of_case(state) };
+		pid_t producer = transport_start_source(&src, r.transport),
+		      pid[8];
 
 		for (unsigned i = 0; i < numbers[n]; i++) {
 			r.batch = 16 - 2 * i;
 			r.floats = i % 2;
 			if (i == numbers[n] - 1) {
-				wait_readers("together", i);
-				assert_int_equal(stats_of("together").claimed,
-						 0);
+				stream_wait_readers("together", i);
+				assert_int_equal(
+					stream_stats("together").claimed, 0);
 			}
-			pid[i] = start_as(read_from_the_start, &r);
+			pid[i] = gpu_reader_start_as(read_from_the_start, &r);
 		}
 		for (unsigned i = 0; i < numbers[n]; i++)
-			assert_int_equal(ended(pid[i]), 0);
-		kill_and_reap(producer);
+			assert_int_equal(proc_ended(pid[i]), 0);
+		proc_kill_and_reap(producer);
 	}
 }
 
@@ -231,6 +235,6 @@ int main(void)
 		cmocka_unit_test(readers_of_all_kinds_share_a_stream),
 	};
 
-	return run_for_each_transport("epochs", each,
-				      sizeof(each) / sizeof(each[0]), once, 1);
+	return transport_run_each("epochs", each,
+				  sizeof(each) / sizeof(each[0]), once, 1);
 }

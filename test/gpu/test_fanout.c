@@ -45,25 +45,25 @@ static void coming_and_going(uint32_t fanout)
 				      .epochs = 100000 };
 	pid_t producer = start_fan(&model, &w), pid[8], dies;
 
-	dies = start_reader_proc(&victim);
+	dies = gpu_reader_start(&victim);
 	for (unsigned i = 0; i < 8; i++) {
 		r[i].src = &model;
 		r[i].batch = 16 - 2 * i;
 		r[i].epochs = 1 + i % 2;
 		r[i].floats = i % 3 == 0;
 		r[i].delay_us = i * 9000;
-		pid[i] = start_reader_proc(&r[i]);
+		pid[i] = gpu_reader_start(&r[i]);
 	}
-	for (unsigned i = 0; stats_of("fan").head < 100; i++) {
+	for (unsigned i = 0; stream_stats("fan").head < 100; i++) {
 		assert_true(i < 12000);
-		pause_us(5000);
+		proc_pause_us(5000);
 	}
-	kill_and_reap(dies);
+	proc_kill_and_reap(dies);
 	for (unsigned i = 0; i < 8; i++)
-		assert_int_equal(ended(pid[i]), 0);
+		assert_int_equal(proc_ended(pid[i]), 0);
 	/* None of this was an error. */
 	assert_int_equal(did->warnings + did->fallbacks, 0);
-	kill_and_reap(producer);
+	proc_kill_and_reap(producer);
 }
 
 static void everybody_sees_all_by_auto(void **state)
@@ -111,24 +111,24 @@ static void rings_end_while_others_are_broadcast_to(void **state)
 			comes[i].batch = stays[i].batch = 16 - i;
 			comes[i].epochs = 1;
 			stays[i].epochs = 100000;
-			joiner[i] = start_reader_proc(&comes[i]);
+			joiner[i] = gpu_reader_start(&comes[i]);
 			if (!round)
-				pid[i] = start_reader_proc(&stays[i]);
+				pid[i] = gpu_reader_start(&stays[i]);
 		}
 		for (unsigned i = 0; i < 2; i++)
-			assert_int_equal(ended(joiner[i]), 0);
+			assert_int_equal(proc_ended(joiner[i]), 0);
 		/* What nobody reads is kept for five seconds. */
 		for (unsigned i = 0; !round && i < 70; i++) {
-			pause_us(100000);
-			assert_int_equal(stats_of("fan").consumers, 2);
+			proc_pause_us(100000);
+			assert_int_equal(stream_stats("fan").consumers, 2);
 		}
 	}
 	assert_int_equal(did->warnings, 0);
 	for (unsigned i = 0; i < 2; i++) {
 		assert_int_equal(waitpid(pid[i], NULL, WNOHANG), 0);
-		kill_and_reap(pid[i]);
+		proc_kill_and_reap(pid[i]);
 	}
-	kill_and_reap(producer);
+	proc_kill_and_reap(producer);
 }
 
 int main(void)

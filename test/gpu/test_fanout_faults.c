@@ -14,7 +14,7 @@
 /* 7 if its GPU failed and it was told so, 0 if it saw the end. */
 static pid_t start_witness(const struct reader_proc *r)
 {
-	pid_t pid = spawn();
+	pid_t pid = proc_spawn();
 
 	if (pid == 0) {
 		struct gpu_reader s;
@@ -46,7 +46,7 @@ static pid_t start_witness(const struct reader_proc *r)
 /* A GPU's next reader gets a ring all the same, if it is to have one. */
 static void come_again(const struct reader_proc *r)
 {
-	assert_int_equal(ended(start_witness(r)), 0);
+	assert_int_equal(proc_ended(start_witness(r)), 0);
 }
 
 /* All samples go up to GPU 0, and the others have them from there; a fourth
@@ -70,10 +70,10 @@ static unsigned who_fails_of(uint32_t fanout, const char *fault, unsigned again)
 		r[i].epochs = 3;
 		pid[i] = start_witness(&r[i]);
 		if (i == 0)
-			wait_readers("fan", 1);
+			stream_wait_readers("fan", 1);
 	}
 	for (unsigned i = 0; i < 4; i++) {
-		int rc = ended(pid[i]);
+		int rc = proc_ended(pid[i]);
 
 		assert_true(rc == 0 || rc == 7);
 		failed |= (rc == 7) << i;
@@ -81,7 +81,7 @@ static unsigned who_fails_of(uint32_t fanout, const char *fault, unsigned again)
 	for (unsigned i = 0; i < 4; i++)
 		if (again >> i & 1)
 			come_again(&r[i]);
-	kill_and_reap(producer);
+	proc_kill_and_reap(producer);
 	return failed;
 }
 
@@ -159,7 +159,7 @@ static void await_byte(int fd, char *byte)
 
 static pid_t start_reading(const struct reader_proc *r)
 {
-	pid_t pid = spawn();
+	pid_t pid = proc_spawn();
 
 	if (pid == 0) {
 		struct gpu_reader s;
@@ -207,13 +207,13 @@ static void copies_after_nccl_failed(unsigned slow)
 		r[i].epochs = 1;
 		pid[i] = i ? start_reading(&r[i]) : start_witness(&r[i]);
 		if (i < 2)
-			wait_readers("fan", i + 1);
+			stream_wait_readers("fan", i + 1);
 	}
 	await_byte(reads[0], &byte);
 	need(write(go[1], "g", 1) == 1);
 	for (unsigned i = 0; i < 3; i++)
-		assert_int_equal(ended(pid[i]), 0);
-	kill_and_reap(producer);
+		assert_int_equal(proc_ended(pid[i]), 0);
+	proc_kill_and_reap(producer);
 	for (unsigned i = 0; i < 2; i++) {
 		close(go[i]);
 		close(reads[i]);

@@ -36,13 +36,13 @@ static void whole_stream(const struct way *w, unsigned *up, unsigned *across)
 		r[i].device = (int)i;
 		r[i].batch = 16 - 3 * i;
 		r[i].epochs = 3;
-		pid[i] = start_reader_proc(&r[i]);
+		pid[i] = gpu_reader_start(&r[i]);
 		if (!i && w->from_first)
-			wait_readers("fan", 1);
+			stream_wait_readers("fan", 1);
 	}
 	for (unsigned i = 0; i < 4; i++)
-		assert_int_equal(ended(pid[i]), 0);
-	assert_int_equal(ended(producer), 0);
+		assert_int_equal(proc_ended(pid[i]), 0);
+	assert_int_equal(proc_ended(producer), 0);
 	bytes = src.n * src.epochs * sample_bytes(&src);
 	*up = (unsigned)(did->up * 100 / bytes);
 	*across = (unsigned)(did->across * 100 / bytes);

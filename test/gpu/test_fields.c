@@ -44,7 +44,7 @@ static void read_lent(const struct reader_proc *r)
 	d = out;
 	need(d->device == 2 && d->id == r->device && d->flags == 1);
 	need(d->data == tsock_batch_data(b, 3) && d->ndim == 4);
-	if (as_stored(transport)) /* as it is stored */
+	if (gpu_reader_as_stored(transport)) /* as it is stored */
 		need(d->shape[3] == 3 && d->bits == 8);
 	else
 		need(d->shape[1] == 3 && d->bits == 32);
@@ -62,15 +62,16 @@ static void read_lent(const struct reader_proc *r)
 
 static void tensors_say_on_which_gpu_they_are(void **state)
 {
-	bool several = gpus() >= 4 && !getenv("CUDA_VISIBLE_DEVICES");
-	struct reader_proc r = { .src = &small_source,
-				 .transport = case_transport(state),
+	bool several =
+		gpu_reader_gpus() >= 4 && !getenv("CUDA_VISIBLE_DEVICES");
+	struct reader_proc r = { .src = &transport_small_source,
+				 .transport = transport_of_case(state),
 				 .device = several,
 				 .visible = several ? "2,3" : NULL,
 				 .batch = 16,
 				 .floats = true };
 
-	run_as(read_lent, &r);
+	transport_run_as(read_lent, &r);
 }
 
 /* ---- an image that isn't the last field ---- */
@@ -99,7 +100,7 @@ static void serve_image_first(void)
 	if (tsock_serve_open("order", &o, &s))
 		die("serve: %s", tsock_errmsg());
 	while (tsock_serve_claim(s, 1, -1, &q) > 0) {
-		fill_payload(tsock_serve_slot(s, 0, q), PIXELS, q ^ 77);
+		stream_fill_payload(tsock_serve_slot(s, 0, q), PIXELS, q ^ 77);
 		*(int64_t *)tsock_serve_slot(s, 1, q) = (int64_t)q;
 		tsock_serve_commit(s, q, 1);
 	}
@@ -113,7 +114,7 @@ static void fetch(tsock_batch *b, enum transport transport, uint32_t n,
 		size_t bytes = n * (i ? sizeof(int64_t) : PIXELS * 4);
 		const void *from = device[i];
 
-		if (!as_stored(transport))
+		if (!gpu_reader_as_stored(transport))
 			from = tsock_batch_data(b, i);
 		else if (tsock_batch_convert(b, i, device[i], NULL))
 			die("convert: %s", tsock_errmsg());
@@ -131,7 +132,7 @@ static void read_image_first(const struct reader_proc *r)
 	tsock_batch *b;
 
 	me.src = &src;
-	o = opts_of(&me);
+	o = gpu_reader_opts(&me);
 	need(tsock_open("order", &o, &s.t) == 0);
 	for (unsigned i = 0; i < 2; i++) {
 		need((host[i] = malloc(16 * PIXELS * 4)));
@@ -148,9 +149,10 @@ static void read_image_first(const struct reader_proc *r)
 		for (uint32_t i = 0; i < n; i++, q++) {
 			if (((int64_t *)host[1])[i] != (int64_t)q)
 				die("%s: wrong label at %llu",
-				    transport_name[r->transport],
+				    gpu_reader_transport_name[r->transport],
 				    (unsigned long long)q);
-			check_image(&s, (uint8_t *)host[0] + i * PIXELS * 4, q);
+			gpu_reader_check_image(
+				&s, (uint8_t *)host[0] + i * PIXELS * 4, q);
 		}
 	}
 	tsock_close(s.t);
@@ -158,17 +160,18 @@ static void read_image_first(const struct reader_proc *r)
 
 static void fields_come_in_any_order(void **state)
 {
-	struct reader_proc r = { .transport = case_transport(state),
+	struct reader_proc r = { .transport = transport_of_case(state),
 				 .batch = 16,
 				 .floats = true };
-	pid_t producer = spawn();
+	pid_t producer = proc_spawn();
 
 	if (producer == 0) {
 		serve_image_first();
 		_exit(0);
 	}
-	assert_int_equal(ended(start_as(read_image_first, &r)), 0);
-	kill_and_reap(producer);
+	assert_int_equal(proc_ended(gpu_reader_start_as(read_image_first, &r)),
+			 0);
+	proc_kill_and_reap(producer);
 }
 
 /* ---- rings ---- */
@@ -195,7 +198,7 @@ static void rings_of_different_lengths_wrap_each_at_its_own_end(void **state)
 		r[i].batch = 15 - i;
 		r[i].epochs = 2;
 	}
-	run_reader_procs(&src, r, 4);
+	transport_run_readers(&src, r, 4);
 }
 
 int main(void)
@@ -209,7 +212,7 @@ int main(void)
 			rings_of_different_lengths_wrap_each_at_its_own_end),
 	};
 
-	return run_for_each_transport("fields on a GPU", each,
-				      sizeof(each) / sizeof(each[0]), once,
-				      sizeof(once) / sizeof(once[0]));
+	return transport_run_each("fields on a GPU", each,
+				  sizeof(each) / sizeof(each[0]), once,
+				  sizeof(once) / sizeof(once[0]));
 }

@@ -32,11 +32,11 @@ static pid_t start_faulty(const struct source *src, const char *fault)
 
 	need(pipe(told) == 0 && pipe(go) == 0);
 	snprintf(fd, sizeof(fd), "%d", told[1]);
-	set("SIMCUDA_TELL", fd);
+	gpu_reader_set("SIMCUDA_TELL", fd);
 	snprintf(fd, sizeof(fd), "%d", go[0]);
-	set("SIMCUDA_GO", fd);
-	set("SIMCUDA_FAULT", fault);
-	pid = start_producer(src);
+	gpu_reader_set("SIMCUDA_GO", fd);
+	gpu_reader_set("SIMCUDA_FAULT", fault);
+	pid = stream_start_producer(src);
 	unsetenv("SIMCUDA_FAULT");
 	unsetenv("SIMCUDA_GO");
 	unsetenv("SIMCUDA_TELL");
@@ -61,7 +61,7 @@ static void close_pipes(void)
 
 static void stop_faulty(pid_t producer)
 {
-	kill_and_reap(producer);
+	proc_kill_and_reap(producer);
 	close_pipes();
 }
 
@@ -79,24 +79,24 @@ static void host_jobs_go_on(const char *fault)
 				   .batch = 16,
 				   .epochs = 1 };
 	pid_t producer = start_faulty(&model, fault);
-	pid_t there = start_reader_proc(&stays), hangs, next;
+	pid_t there = gpu_reader_start(&stays), hangs, next;
 
-	wait_readers("hang", 1);
-	hangs = start_reader_proc(&gpu);
+	stream_wait_readers("hang", 1);
+	hangs = gpu_reader_start(&gpu);
 	wait_for_the_call(fault);
 	/* Two that join: one of them has a view made. */
 	for (unsigned i = 0; i < 2; i++) {
 		comes.floats = i;
-		assert_int_equal(ended(start_reader_proc(&comes)), 0);
+		assert_int_equal(proc_ended(gpu_reader_start(&comes)), 0);
 	}
 	/* Another one for that GPU, which comes and goes. */
-	next = start_reader_proc(&gpu);
-	pause_us(50000);
-	kill_and_reap(next);
-	kill_and_reap(hangs);
-	wait_readers("hang", 1);
+	next = gpu_reader_start(&gpu);
+	proc_pause_us(50000);
+	proc_kill_and_reap(next);
+	proc_kill_and_reap(hangs);
+	stream_wait_readers("hang", 1);
 	assert_int_equal(waitpid(there, NULL, WNOHANG), 0);
-	kill_and_reap(there);
+	proc_kill_and_reap(there);
 	stop_faulty(producer);
 }
 
@@ -126,14 +126,14 @@ static void other_gpus_go_on(const char *fault)
 				   .epochs = 1 };
 	struct reader_proc good = bad;
 	pid_t producer = start_faulty(&model, fault);
-	pid_t hangs = start_reader_proc(&bad);
+	pid_t hangs = gpu_reader_start(&bad);
 
 	wait_for_the_call(fault);
 	good.device = 0;
-	assert_int_equal(ended(start_reader_proc(&good)), 0);
+	assert_int_equal(proc_ended(gpu_reader_start(&good)), 0);
 	good.device = 2;
-	assert_int_equal(ended(start_reader_proc(&good)), 0);
-	kill_and_reap(hangs);
+	assert_int_equal(proc_ended(gpu_reader_start(&good)), 0);
+	proc_kill_and_reap(hangs);
 	stop_faulty(producer);
 }
 
@@ -167,13 +167,13 @@ static void a_producer_ends_although_a_gpu_hangs(void **state)
 	src.epochs = 1;
 	src.n = 2000;
 	producer = start_faulty(&src, "cuMemCreate=hang");
-	hangs = start_reader_proc(&gpu);
+	hangs = gpu_reader_start(&gpu);
 	wait_for_the_call("cuMemCreate");
 	/* Now, for it ends the stream. */
-	there = start_reader_proc(&stays);
-	assert_int_equal(ended(there), 0);
-	assert_int_equal(ended(producer), 0);
-	kill_and_reap(hangs);
+	there = gpu_reader_start(&stays);
+	assert_int_equal(proc_ended(there), 0);
+	assert_int_equal(proc_ended(producer), 0);
+	proc_kill_and_reap(hangs);
 	close_pipes();
 }
 
@@ -222,22 +222,22 @@ static void who_waits_for_a_ring(const char *fault)
 	src.min_consumers = 5;
 	need(pipe(asked) == 0);
 	producer = start_faulty(&src, fault);
-	pid[0] = start_as(ask_early, &r);
+	pid[0] = gpu_reader_start_as(ask_early, &r);
 	wait_for_the_call(fault);
-	pid[1] = start_as(ask_early, &r);
+	pid[1] = gpu_reader_start_as(ask_early, &r);
 	r.batch = 9;
-	pid[2] = start_as(ask_early, &r);
+	pid[2] = gpu_reader_start_as(ask_early, &r);
 	r.transport = STORED;
-	pid[3] = start_reader_proc(&r);
+	pid[3] = gpu_reader_start(&r);
 	await_asked(3);
 	assert_int_equal(write(go[1], "g", 1), 1);
-	wait_readers("hang", 4);
+	stream_wait_readers("hang", 4);
 	/* As stored, and as floats. */
-	assert_int_equal(stats_of("hang").views, 2);
+	assert_int_equal(stream_stats("hang").views, 2);
 	r.transport = HOST;
-	pid[4] = start_reader_proc(&r);
+	pid[4] = gpu_reader_start(&r);
 	for (unsigned i = 0; i < 5; i++)
-		assert_int_equal(ended(pid[i]), 0);
+		assert_int_equal(proc_ended(pid[i]), 0);
 	stop_faulty(producer);
 	close(asked[0]);
 	close(asked[1]);
@@ -265,16 +265,16 @@ static void a_ring_that_fails_late_is_made_anew(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < 2; i++)
-		pid[i] = start_reader_proc(&r);
+		pid[i] = gpu_reader_start(&r);
 	for (unsigned i = 0; i < 2; i++)
-		rc[i] = ended(pid[i]);
+		rc[i] = proc_ended(pid[i]);
 	/* At least the one that came when nothing failed any more. */
 	assert_true(rc[0] == 0 || rc[1] == 0);
-	assert_int_equal(ended(start_reader_proc(&r)), 0);
+	assert_int_equal(proc_ended(gpu_reader_start(&r)), 0);
 	stop_faulty(producer);
 }
 
-#define hanging(fn) cmocka_unit_test_teardown(fn, end_children)
+#define hanging(fn) cmocka_unit_test_teardown(fn, proc_end_children)
 
 int main(void)
 {
@@ -286,7 +286,7 @@ int main(void)
 		hanging(a_ring_that_fails_late_is_made_anew),
 	};
 
-	own_folder();
+	proc_own_folder();
 	/* The producers, which this process becomes, need not wait so long. */
 	tsi_ring_pin_limit(500);
 	tsi_view_neighbour_limit(500);

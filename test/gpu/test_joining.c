@@ -29,7 +29,7 @@ static void open_joiner(struct joiner *g, const struct reader_proc *r)
 static void begin_joiner(struct joiner *g)
 {
 	need(gpu_reader_begin(&g->s));
-	tally_begin(&g->y, g->r.src, g->r.batch, g->r.flags);
+	reader_tally_begin(&g->y, g->r.src, g->r.batch, g->r.flags);
 	g->reading = true;
 }
 
@@ -37,7 +37,7 @@ static void take_joiner(struct joiner *g, tsock_batch *b)
 {
 	if (!g->turn)
 		g->start = tsock_batch_seq(b);
-	tally_add(&g->y, b);
+	reader_tally_add(&g->y, b);
 	gpu_reader_check(&g->s, b, g->turn++);
 }
 
@@ -60,7 +60,7 @@ static bool step_joiner(struct joiner *g, unsigned epochs)
 	}
 	if (err != TSOCK_EEPOCH)
 		die("next: %s", tsock_errmsg());
-	tally_end(&g->y, g->r.join != TSOCK_JOIN_NOW || g->s.begun > 1);
+	reader_tally_end(&g->y, g->r.join != TSOCK_JOIN_NOW || g->s.begun > 1);
 	g->reading = false;
 	/* Else the others would wait for it. */
 	if (g->s.begun == epochs)
@@ -103,7 +103,7 @@ static unsigned segment_of(const struct joiner *g, uint64_t lead)
 	if (bound(g->r.src, i) != g->start || g->start > lead + part ||
 	    g->start + 4 * part < lead)
 		die("%s: a start at %llu, the leader being at %llu",
-		    transport_name[g->r.transport],
+		    gpu_reader_transport_name[g->r.transport],
 		    (unsigned long long)g->start, (unsigned long long)lead);
 	return i;
 }
@@ -136,7 +136,7 @@ static void read_segments(const struct reader_proc *r)
 			over += through(&g[i], 2);
 		}
 		if (!did)
-			pause_us(200);
+			proc_pause_us(200);
 	}
 	for (unsigned i = 0; i < SEGMENTS; i++) {
 		seen |= 1u << segment_of(&g[i], came[i]) % SEGMENTS;
@@ -157,10 +157,10 @@ static void every_segment_boundary_is_a_way_in(void **state)
 			      .image = SIDE,
 			      .segments = SEGMENTS };
 	struct reader_proc r = { .src = &src,
-				 .transport = case_transport(state),
+				 .transport = transport_of_case(state),
 				 .batch = 16 };
 
-	run_as(read_segments, &r);
+	transport_run_as(read_segments, &r);
 }
 
 /* Beside a leader of its own transport, or on the host. */
@@ -174,12 +174,12 @@ static void read_now(const struct reader_proc *r)
 	open_joiner(&lead, &first);
 	while (lead.turn < 19)
 		if (!step_joiner(&lead, 1))
-			pause_us(200);
+			proc_pause_us(200);
 	open_joiner(&late, r);
 	begin_joiner(&late);
 	while (!through(&late, 2))
 		if (!step_joiner(&lead, 100) + !step_joiner(&late, 2) == 2)
-			pause_us(200);
+			proc_pause_us(200);
 	/* Not before the leader, and no more than two rings beyond. */
 	need(late.start >= 19 * 16 && late.start <= 19 * 16 + 4 * 64);
 	/* Its first epoch was the rest of one, the second was whole. */
@@ -197,14 +197,14 @@ static void joining_now_gives_a_short_first_epoch(void **state)
 			      .payload = 40,
 			      .image = SIDE };
 	struct reader_proc r = { .src = &src,
-				 .transport = case_transport(state),
+				 .transport = transport_of_case(state),
 				 .join = TSOCK_JOIN_NOW,
 				 .batch = 16 };
 
 	for (unsigned i = 0; i < 2; i++) {
 		r.streams = 1 + i;
 		r.floats = i == 0;
-		run_as(read_now, &r);
+		transport_run_as(read_now, &r);
 	}
 }
 
@@ -233,7 +233,7 @@ static void read_jumps(const struct reader_proc *r)
 	}
 	gpu_reader_settle(&s);
 	/* No more was made than was asked for, and to fill up to three rings. */
-	need(stats_of(r->src->name).produced <= ROUNDS * (160 + 4 * 64));
+	need(stream_stats(r->src->name).produced <= ROUNDS * (160 + 4 * 64));
 	gpu_reader_close(&s);
 }
 
@@ -246,12 +246,12 @@ static void a_stream_without_readers_jumps_to_a_fresh_epoch(void **state)
 			      .payload = 16,
 			      .image = SIDE };
 	struct reader_proc r = { .src = &src,
-				 .transport = case_transport(state),
+				 .transport = transport_of_case(state),
 				 .batch = 16 };
 
 	for (unsigned i = 0; i < 2; i++) {
 		r.floats = i;
-		run_as(read_jumps, &r);
+		transport_run_as(read_jumps, &r);
 	}
 }
 
@@ -285,12 +285,12 @@ static void break_and_iterate_again_is_a_fresh_epoch_beside_others(void **state)
 			      .payload = 16,
 			      .image = SIDE };
 	struct reader_proc me = { .src = &src,
-				  .transport = case_transport(state),
+				  .transport = transport_of_case(state),
 				  .batch = 20 };
 
 	for (unsigned n = 0; n < 3; n++) {
-		pid_t producer = start_source(&src, me.transport), pid,
-		      other[8];
+		pid_t producer = transport_start_source(&src, me.transport),
+		      pid, other[8];
 
 		for (unsigned i = 0; i < numbers[n]; i++) {
 			struct reader_proc r = { .src = &src,
@@ -299,13 +299,13 @@ static void break_and_iterate_again_is_a_fresh_epoch_beside_others(void **state)
 						 .epochs = ROUNDS + 1,
 						 .floats = i % 2 };
 
-			other[i] = start_reader_proc(&r);
+			other[i] = gpu_reader_start(&r);
 		}
-		pid = start_as(read_again, &me);
-		assert_int_equal(ended(pid), 0);
+		pid = gpu_reader_start_as(read_again, &me);
+		assert_int_equal(proc_ended(pid), 0);
 		for (unsigned i = 0; i < numbers[n]; i++)
-			assert_int_equal(ended(other[i]), 0);
-		kill_and_reap(producer);
+			assert_int_equal(proc_ended(other[i]), 0);
+		proc_kill_and_reap(producer);
 	}
 }
 
@@ -320,6 +320,6 @@ int main(void)
 			break_and_iterate_again_is_a_fresh_epoch_beside_others),
 	};
 
-	return run_for_each_transport("joining", each,
-				      sizeof(each) / sizeof(each[0]), NULL, 0);
+	return transport_run_each("joining", each,
+				  sizeof(each) / sizeof(each[0]), NULL, 0);
 }

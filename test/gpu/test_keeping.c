@@ -11,9 +11,9 @@ static const unsigned numbers[] = { 1, 2, 8 };
 /* Its batches are memory that others read, too. */
 static bool common(const struct reader_proc *r)
 {
-	if (!on_gpu(r->transport))
+	if (!gpu_reader_on_gpu(r->transport))
 		return !r->writes;
-	return r->transport != STAGED && !as_stored(r->transport);
+	return r->transport != STAGED && !gpu_reader_as_stored(r->transport);
 }
 
 /* ---- writing ---- */
@@ -38,7 +38,7 @@ static void some_write_all_over_their_batches_and_nobody_sees_it(void **state)
 
 		for (unsigned i = 0; i < numbers[n]; i++) {
 			r[i].writes = i % 2 == 0;
-			r[i].transport = case_transport(state);
+			r[i].transport = transport_of_case(state);
 			if (r[i].writes)
 				r[i].transport = writer_beside(r[i].transport);
 			r[i].batch = 32 - 3 * i;
@@ -46,7 +46,7 @@ static void some_write_all_over_their_batches_and_nobody_sees_it(void **state)
 			r[i].floats = i % 4 < 2;
 			r[i].streams = 1 + i % 3;
 		}
-		run_reader_procs(&src, r, numbers[n]);
+		transport_run_readers(&src, r, numbers[n]);
 	}
 }
 
@@ -82,7 +82,7 @@ static void who_writes_into_common_memory_fails_alone(void **state)
 	struct reader_proc bad = { .src = &src,
 				   .transport = SHARED,
 				   .batch = 16 };
-	pid_t producer = start_producer(&src), good[4], pid;
+	pid_t producer = stream_start_producer(&src), good[4], pid;
 
 	(void)state;
 	for (unsigned i = 0; i < 4; i++) {
@@ -92,13 +92,13 @@ static void who_writes_into_common_memory_fails_alone(void **state)
 					 .epochs = 3,
 					 .floats = i % 2 };
 
-		good[i] = start_reader_proc(&r);
+		good[i] = gpu_reader_start(&r);
 	}
-	pid = start_as(read_and_spoil, &bad);
-	assert_int_equal(ended(pid), 0);
+	pid = gpu_reader_start_as(read_and_spoil, &bad);
+	assert_int_equal(proc_ended(pid), 0);
 	for (unsigned i = 0; i < 4; i++)
-		assert_int_equal(ended(good[i]), 0);
-	kill_and_reap(producer);
+		assert_int_equal(proc_ended(good[i]), 0);
+	proc_kill_and_reap(producer);
 }
 #endif
 
@@ -119,8 +119,8 @@ static void keep(struct gpu_reader *s, tsock_batch *b, struct kept *k)
 			    .count = tsock_batch_count(b),
 			    .b = b };
 	need(!tsock_batch_data_mut(b, 0) ==
-	     (on_gpu(s->r->transport) || !s->r->writes));
-	if (!as_stored(s->r->transport))
+	     (gpu_reader_on_gpu(s->r->transport) || !s->r->writes));
+	if (!gpu_reader_as_stored(s->r->transport))
 		return;
 	for (unsigned i = 0; i < FIELDS; i++) {
 		cu(cudaMalloc(&k->device[i], s->bytes[i] * k->count));
@@ -136,8 +136,8 @@ static void look_at(struct gpu_reader *s, const struct kept *k)
 	struct copy *l = &s->copy[0];
 
 	if (k->b) {
-		queue_copy(s, k->b, l, s->stream[0]);
-		finish_copy(s, l);
+		gpu_reader_queue_copy(s, k->b, l, s->stream[0]);
+		gpu_reader_finish_copy(s, l);
 		return;
 	}
 	l->seq = k->seq;
@@ -148,7 +148,7 @@ static void look_at(struct gpu_reader *s, const struct kept *k)
 				   cudaMemcpyDeviceToHost, s->stream[i]));
 	for (unsigned i = 0; i < FIELDS; i++)
 		cu(cudaStreamSynchronize(s->stream[i]));
-	check_copy(s, l);
+	gpu_reader_check_copy(s, l);
 }
 
 static void look_at_all(struct gpu_reader *s, const struct kept *k, unsigned n)
@@ -160,7 +160,7 @@ static void look_at_all(struct gpu_reader *s, const struct kept *k, unsigned n)
 /* Write into it, if it may be, and give it back. */
 static void drop(struct gpu_reader *s, struct kept *k)
 {
-	if (k->b && s->r->writes && !on_gpu(s->r->transport))
+	if (k->b && s->r->writes && !gpu_reader_on_gpu(s->r->transport))
 		memset(tsock_batch_data_mut(k->b, 0), 1, 100);
 	tsock_batch_release(k->b);
 	for (unsigned i = 0; i < FIELDS; i++)
@@ -200,7 +200,8 @@ static void read_and_keep(const struct reader_proc *r)
 			need(strstr(tsock_errmsg(), text));
 			look_at_all(&s, kept, n);
 			while (n)
-				leave_to_gpu(&s, kept[--n].b, turn++);
+				gpu_reader_leave_to_gpu(&s, kept[--n].b,
+							turn++);
 			most = 0;
 		}
 		look_at_all(&s, kept, n);
@@ -223,8 +224,8 @@ static void keep_beside(struct source *src, struct reader_proc *r,
 
 	r->src = src;
 	keep_most = most;
-	producer = start_source(src, r->transport);
-	pid = start_as(read_and_keep, r);
+	producer = transport_start_source(src, r->transport);
+	pid = gpu_reader_start_as(read_and_keep, r);
 	for (unsigned i = 0; i < n; i++) {
 		struct reader_proc o = { .src = src,
 					 .transport =
@@ -233,12 +234,12 @@ static void keep_beside(struct source *src, struct reader_proc *r,
 					 .epochs = 3,
 					 .floats = i % 4 < 2 };
 
-		other[i] = start_reader_proc(&o);
+		other[i] = gpu_reader_start(&o);
 	}
-	assert_int_equal(ended(pid), 0);
+	assert_int_equal(proc_ended(pid), 0);
 	for (unsigned i = 0; i < n; i++)
-		assert_int_equal(ended(other[i]), 0);
-	kill_and_reap(producer);
+		assert_int_equal(proc_ended(other[i]), 0);
+	proc_kill_and_reap(producer);
 }
 
 static void keeping_three_rings_of_batches_holds_nobody_up(void **state)
@@ -252,7 +253,7 @@ static void keeping_three_rings_of_batches_holds_nobody_up(void **state)
 				      .max_batch = 16,
 				      .payload = size[i],
 				      .image = SIDE };
-		struct reader_proc r = { .transport = case_transport(state),
+		struct reader_proc r = { .transport = transport_of_case(state),
 					 .batch = 16,
 					 .epochs = 3,
 					 .floats = i % 2,
@@ -270,7 +271,7 @@ static void a_first_batch_is_kept_for_the_whole_run(void **state)
 			      .max_batch = 16,
 			      .payload = 5000,
 			      .image = SIDE };
-	struct reader_proc r = { .transport = case_transport(state),
+	struct reader_proc r = { .transport = transport_of_case(state),
 				 .batch = 16,
 				 .epochs = 4,
 				 .writes = true };
@@ -288,7 +289,7 @@ static void a_read_only_reader_that_keeps_too_much_is_told_so(void **state)
 			      .max_batch = 16,
 			      .payload = 100,
 			      .image = SIDE };
-	struct reader_proc r = { .transport = case_transport(state),
+	struct reader_proc r = { .transport = transport_of_case(state),
 				 .batch = 16,
 				 .epochs = 2 };
 
@@ -315,10 +316,10 @@ static void odd_sample_sizes_cross_the_rings_end_whole(void **state)
 					    { .batch = 9 } };
 
 		for (unsigned i = 0; i < 3; i++) {
-			r[i].transport = case_transport(state);
+			r[i].transport = transport_of_case(state);
 			r[i].epochs = 2;
 		}
-		run_reader_procs(&src, r, 3);
+		transport_run_readers(&src, r, 3);
 	}
 }
 
@@ -355,7 +356,7 @@ static void read_beside_seven(const struct reader_proc *r)
 		need(tsock_next(s[i].t, 60000, &b[i]) == 0);
 		if (i == 0)
 			continue;
-		st = stats_of(r->src->name);
+		st = stream_stats(r->src->name);
 		if (i == 1)
 			first = st;
 		need(st.views == views_for(r->transport));
@@ -378,9 +379,9 @@ static void views_are_made_once_and_shared(void **state)
 			      .payload = 16,
 			      .image = SIDE };
 	struct reader_proc r = { .src = &src,
-				 .transport = case_transport(state) };
+				 .transport = transport_of_case(state) };
 
-	run_as(read_beside_seven, &r);
+	transport_run_as(read_beside_seven, &r);
 }
 
 int main(void)
@@ -403,7 +404,7 @@ int main(void)
 		{ 0 },
 	};
 
-	return run_for_each_transport("keeping", each,
-				      sizeof(each) / sizeof(each[0]), once,
-				      sizeof(once) / sizeof(once[0]) - 1);
+	return transport_run_each("keeping", each,
+				  sizeof(each) / sizeof(each[0]), once,
+				  sizeof(once) / sizeof(once[0]) - 1);
 }

@@ -30,20 +30,20 @@ static pid_t stay(const struct source *src, enum transport transport,
 				 .floats = floats };
 
 	/* The child has a copy of it. */
-	return start_reader_proc(&r);
+	return gpu_reader_start(&r);
 }
 
 /* Bytes in all rings of a stream that has one more reader. */
 static uint64_t taken_with(enum transport transport, bool floats)
 {
-	pid_t producer = start_producer(&model), pid;
+	pid_t producer = stream_start_producer(&model), pid;
 	uint64_t bytes;
 
 	pid = stay(&model, transport, floats);
-	wait_readers("memory", 1);
-	bytes = stats_of("memory").memory;
-	kill_and_reap(pid);
-	kill_and_reap(producer);
+	stream_wait_readers("memory", 1);
+	bytes = stream_stats("memory").memory;
+	proc_kill_and_reap(pid);
+	proc_kill_and_reap(producer);
 	return bytes;
 }
 
@@ -62,7 +62,7 @@ static void ask(const struct reader_proc *r, int device, uint32_t dtype,
 
 	memset(a, 0, sizeof(*a));
 	on.device = device;
-	o = opts_of(&on);
+	o = gpu_reader_opts(&on);
 	o.dtype = dtype;
 	if (dtype) {
 		o.layout = TSOCK_CHW;
@@ -84,7 +84,7 @@ static void expect(const struct reader_proc *r, int device, uint32_t dtype,
 		   int code, const char *text, const char *also)
 {
 	struct answer a;
-	pid_t pid = spawn();
+	pid_t pid = proc_spawn();
 
 	if (pid == 0) {
 		ask(r, device, dtype, &a);
@@ -93,16 +93,16 @@ static void expect(const struct reader_proc *r, int device, uint32_t dtype,
 			die("%d: %s", a.code, a.text);
 		_exit(0);
 	}
-	assert_int_equal(ended(pid), 0);
+	assert_int_equal(proc_ended(pid), 0);
 }
 
 static void still_reads(const char *name, pid_t pid)
 {
-	uint64_t head = stats_of(name).head;
+	uint64_t head = stream_stats(name).head;
 
-	for (unsigned i = 0; stats_of(name).head < head + 100; i++) {
+	for (unsigned i = 0; stream_stats(name).head < head + 100; i++) {
 		assert_true(i < 12000);
-		pause_us(5000);
+		proc_pause_us(5000);
 	}
 	assert_int_equal(waitpid(pid, NULL, WNOHANG), 0);
 }
@@ -124,10 +124,10 @@ static void a_join_beyond_the_budget_is_refused_with_the_sizes(void **state)
 	(void)state;
 	/* Room for the samples as they are, and for no float of them. */
 	src.gpu_memory = raw + raw / 2;
-	producer = start_producer(&src);
+	producer = stream_start_producer(&src);
 	pid = stay(&src, SHARED, false);
 	other = stay(&src, HOST, false);
-	wait_readers("memory", 2);
+	stream_wait_readers("memory", 2);
 	snprintf(sizes, sizeof(sizes),
 		 "%llu MiB of the %llu MiB that the producer may use "
 		 "(--gpu-memory) are taken",
@@ -140,9 +140,9 @@ static void a_join_beyond_the_budget_is_refused_with_the_sizes(void **state)
 	expect(&r, -1, TSOCK_F32, 0, "", "");
 	still_reads("memory", pid);
 	still_reads("memory", other);
-	kill_and_reap(pid);
-	kill_and_reap(other);
-	kill_and_reap(producer);
+	proc_kill_and_reap(pid);
+	proc_kill_and_reap(other);
+	proc_kill_and_reap(producer);
 }
 
 /* Each GPU has a budget of its own, and what nobody reads makes room. */
@@ -158,17 +158,17 @@ static void what_nobody_reads_makes_room(void **state)
 
 	(void)state;
 	src.gpu_memory = both;
-	producer = start_producer(&src);
+	producer = stream_start_producer(&src);
 	other = stay(&src, HOST, false);
 	pid = stay(&src, SHARED, true);
-	wait_readers("memory", 2);
+	stream_wait_readers("memory", 2);
 	expect(&r, 0, TSOCK_F16, TSOCK_EREFUSED, "--gpu-memory", "MiB");
-	kill_and_reap(pid);
-	wait_readers("memory", 1);
+	proc_kill_and_reap(pid);
+	stream_wait_readers("memory", 1);
 	expect(&r, 0, TSOCK_F16, 0, "", "");
 	still_reads("memory", other);
-	kill_and_reap(other);
-	kill_and_reap(producer);
+	proc_kill_and_reap(other);
+	proc_kill_and_reap(producer);
 }
 
 /*
@@ -184,17 +184,17 @@ static void a_ring_of_many_page_locked_chunks_is_copied(void **state)
 
 	(void)state;
 	tsi_gpu_pin_chunk(3 * 4096); /* less than a sample of the payload */
-	producer = start_producer(&model);
+	producer = stream_start_producer(&model);
 	tsi_gpu_pin_chunk(0);
 	for (unsigned k = 0; k < 3; k++) {
 		r[k].src = &model;
 		r[k].batch = 16 - k;
 		r[k].epochs = 2;
-		pid[k] = start_reader_proc(&r[k]);
+		pid[k] = gpu_reader_start(&r[k]);
 	}
 	for (unsigned k = 0; k < 3; k++)
-		assert_int_equal(ended(pid[k]), 0);
-	kill_and_reap(producer);
+		assert_int_equal(proc_ended(pid[k]), 0);
+	proc_kill_and_reap(producer);
 }
 
 #ifdef SIMCUDA
@@ -260,16 +260,17 @@ static void a_job_that_copies_by_itself_allocates_when_it_begins(void **state)
 {
 	struct reader_proc r[] = { { .transport = STAGED, .floats = true },
 				   { .transport = STAGED_STORED } };
-	pid_t producer = start_producer(&model);
+	pid_t producer = stream_start_producer(&model);
 
 	(void)state;
 	for (unsigned k = 0; k < 2; k++) {
 		r[k].src = &model;
 		r[k].batch = 16;
-		assert_int_equal(
-			ended(start_as(read_and_allocate_nothing, &r[k])), 0);
+		assert_int_equal(proc_ended(gpu_reader_start_as(
+					 read_and_allocate_nothing, &r[k])),
+				 0);
 	}
-	kill_and_reap(producer);
+	proc_kill_and_reap(producer);
 }
 
 static void a_full_gpu_is_named_at_join(void **state)
@@ -286,17 +287,17 @@ static void a_full_gpu_is_named_at_join(void **state)
 		pid_t producer, pid;
 
 		need(setenv("SIMCUDA_FAULT", fault[i], 1) == 0);
-		producer = start_producer(&model);
+		producer = stream_start_producer(&model);
 		unsetenv("SIMCUDA_FAULT");
 		pid = stay(&model, SHARED, false);
-		wait_readers("memory", 1);
+		stream_wait_readers("memory", 1);
 		expect(&r, 0, TSOCK_F32, TSOCK_ENOMEM, "no room for a ring of",
 		       i ? "on GPU 0" : "are free");
 		/* Asking again is answered in the same way. */
 		expect(&r, 0, TSOCK_F32, TSOCK_ENOMEM, "on GPU 0", "");
 		still_reads("memory", pid);
-		kill_and_reap(pid);
-		kill_and_reap(producer);
+		proc_kill_and_reap(pid);
+		proc_kill_and_reap(producer);
 	}
 }
 
@@ -317,22 +318,22 @@ static void a_full_gpu_is_freed_of_what_nobody_reads(void **state)
 		 (unsigned long long)(both + MIB));
 	need(setenv("SIMCUDA_MEM", bytes, 1) == 0);
 	need(setenv("SIMCUDA_CONTEXT_MEM", "0", 1) == 0);
-	producer = start_producer(&model);
+	producer = stream_start_producer(&model);
 	unsetenv("SIMCUDA_MEM");
 	unsetenv("SIMCUDA_CONTEXT_MEM");
 	other = stay(&model, HOST, false);
 	pid = stay(&model, SHARED, true);
-	wait_readers("memory", 2);
+	stream_wait_readers("memory", 2);
 	expect(&r, 0, TSOCK_F16, TSOCK_ENOMEM, "on GPU 0", "are free");
 	/* Another GPU isn't full. */
 	expect(&r, 1, TSOCK_F16, 0, "", "");
-	kill_and_reap(pid);
-	wait_readers("memory", 1);
+	proc_kill_and_reap(pid);
+	stream_wait_readers("memory", 1);
 	/* Rings are kept for a while after their last reader, if they may. */
 	expect(&r, 0, TSOCK_F16, 0, "", "");
 	still_reads("memory", other);
-	kill_and_reap(other);
-	kill_and_reap(producer);
+	proc_kill_and_reap(other);
+	proc_kill_and_reap(producer);
 }
 
 /* Lines by the producer about page-locking; shared with it. */
@@ -343,7 +344,7 @@ static void count_lines(void *arg, int level, const char *line)
 	if (level == TSOCK_LOG_WARN && strstr(line, "page-locked"))
 		atomic_fetch_add(said, 1);
 	else
-		log_line(arg, level, line);
+		proc_log_line(arg, level, line);
 }
 
 /* Copies are slower then, and right all the same. */
@@ -367,14 +368,14 @@ static void a_ring_that_cant_be_page_locked_is_said_once(void **state)
 		src.fanout = TSOCK_FANOUT_HOST;
 		src.min_consumers = 3;
 		atomic_store(said, 0);
-		producer = spawn();
+		producer = proc_spawn();
 		if (producer == 0) {
 			tsock_server *s;
 
 			tsock_set_logger(count_lines, NULL);
 			setenv(how[i][0], how[i][1], 1);
-			s = serve(&src);
-			produce(s, &src);
+			s = stream_serve(&src);
+			stream_produce(s, &src);
 			tsock_serve_close(s);
 			_exit(0);
 		}
@@ -382,12 +383,12 @@ static void a_ring_that_cant_be_page_locked_is_said_once(void **state)
 			r[k].src = &src;
 			r[k].batch = 16 - k;
 			r[k].epochs = 2;
-			pid[k] = start_reader_proc(&r[k]);
+			pid[k] = gpu_reader_start(&r[k]);
 		}
 		for (unsigned k = 0; k < 3; k++)
-			assert_int_equal(ended(pid[k]), 0);
+			assert_int_equal(proc_ended(pid[k]), 0);
 		assert_int_equal(atomic_load(said), 1);
-		kill_and_reap(producer);
+		proc_kill_and_reap(producer);
 	}
 }
 
@@ -414,8 +415,8 @@ int main(void)
 		    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	need(said != MAP_FAILED);
 #endif
-	own_folder();
-	if (!gpus())
+	proc_own_folder();
+	if (!gpu_reader_gpus())
 		return 77;
 	return cmocka_run_group_tests_name("GPU memory", tests, NULL, NULL);
 }

@@ -121,14 +121,14 @@ static void start_job(struct job *j, const struct reader_proc *like,
 		j->r[i].rank = i;
 		j->r[i].world = world;
 		j->r[i].device += (int)i;
-		j->pid[i] = start_as(does, &j->r[i]);
+		j->pid[i] = gpu_reader_start_as(does, &j->r[i]);
 	}
 }
 
 static void end_job(struct job *j, unsigned world)
 {
 	for (unsigned i = 0; i < world; i++)
-		assert_int_equal(ended(j->pid[i]), 0);
+		assert_int_equal(proc_ended(j->pid[i]), 0);
 }
 
 /* Each sample of an epoch was read as often as the ranks' rule says. */
@@ -199,7 +199,7 @@ static void whole_epochs(uint64_t n, unsigned world, uint32_t batch,
 	producer = start_fan(&src, &w);
 	start_job(&j, &like, world, read_part);
 	end_job(&j, world);
-	assert_int_equal(ended(producer), 0);
+	assert_int_equal(proc_ended(producer), 0);
 	check_seen(&j, world, 3);
 	for (unsigned i = 0; i < world; i++)
 		check_upload(&j.r[i], 3);
@@ -255,13 +255,13 @@ static void others_get_all(const struct reader_proc *other, uint32_t fanout)
 	src.min_consumers = 2;
 	producer = start_fan(&src, &w);
 	start_job(&j, &like, 2, read_part);
-	wait_readers("fan", 2);
+	stream_wait_readers("fan", 2);
 	o.src = &src;
 	o.epochs = 2;
-	pid = start_reader_proc(&o);
-	assert_int_equal(ended(pid), 0);
+	pid = gpu_reader_start(&o);
+	assert_int_equal(proc_ended(pid), 0);
 	end_job(&j, 2);
-	kill_and_reap(producer);
+	proc_kill_and_reap(producer);
 	check_seen(&j, 2, EPOCHS);
 }
 
@@ -302,15 +302,15 @@ static void a_rank_uses_the_view_that_has_all(void **state)
 	first.epochs = 100000;
 	src.min_consumers = 3;
 	producer = start_fan(&src, &w);
-	pid = start_reader_proc(&first);
-	wait_readers("fan", 1);
+	pid = gpu_reader_start(&first);
+	stream_wait_readers("fan", 1);
 	start_job(&j, &like, 2, read_part);
-	wait_readers("fan", 3);
+	stream_wait_readers("fan", 3);
 	/* The host's, two on GPU 0, two on GPU 1. */
-	assert_int_equal(stats_of("fan").views, 4);
+	assert_int_equal(stream_stats("fan").views, 4);
 	end_job(&j, 2);
-	kill_and_reap(pid);
-	kill_and_reap(producer);
+	proc_kill_and_reap(pid);
+	proc_kill_and_reap(producer);
 	check_seen(&j, 2, 2);
 }
 
@@ -336,14 +336,14 @@ static void jobs_that_differ_share_rings_of_all_samples(void **state)
 		like.epochs = i < 2 ? 100000 : 2;
 		start_job(&j[i], &like, 2,
 			  i < 2 ? read_till_killed : read_part);
-		wait_readers("fan", 2 * i + 2);
+		stream_wait_readers("fan", 2 * i + 2);
 		/* As stored and as floats, on two GPUs. */
-		assert_int_equal(stats_of("fan").views, i ? 8 : 4);
+		assert_int_equal(stream_stats("fan").views, i ? 8 : 4);
 	}
 	end_job(&j[2], 2);
 	for (unsigned i = 0; i < 4; i++)
-		kill_and_reap(j[i / 2].pid[i % 2]);
-	kill_and_reap(producer);
+		proc_kill_and_reap(j[i / 2].pid[i % 2]);
+	proc_kill_and_reap(producer);
 }
 
 /* Two ranks on one GPU, which has memory for one pair of rings. */
@@ -370,12 +370,12 @@ static void without_room_for_both_there_is_one_ring_of_all(void **state)
 		j.r[i] = like;
 		j.r[i].rank = i;
 		j.r[i].world = 2;
-		j.pid[i] = start_as(read_part, &j.r[i]);
+		j.pid[i] = gpu_reader_start_as(read_part, &j.r[i]);
 	}
-	wait_readers("fan", 2);
-	assert_int_equal(stats_of("fan").views, 2);
+	stream_wait_readers("fan", 2);
+	assert_int_equal(stream_stats("fan").views, 2);
 	end_job(&j, 2);
-	kill_and_reap(producer);
+	proc_kill_and_reap(producer);
 	check_seen(&j, 2, 2);
 }
 
@@ -401,15 +401,15 @@ static void ranks_that_leave_and_come_back_have_their_parts(void **state)
 	for (unsigned other = 0; other < 2; other++) {
 		forget_seen();
 		producer = start_fan(&src, &w);
-		pid = other ? start_reader_proc(&stays) : 0;
+		pid = other ? gpu_reader_start(&stays) : 0;
 		if (other)
-			wait_readers("fan", 1);
+			stream_wait_readers("fan", 1);
 		src.pace_us = 300;
 		start_job(&j, &like, 2, read_part);
 		end_job(&j, 2);
 		if (other)
-			kill_and_reap(pid);
-		kill_and_reap(producer);
+			proc_kill_and_reap(pid);
+		proc_kill_and_reap(producer);
 	}
 }
 
@@ -433,15 +433,15 @@ static void ranks_go_on_with_the_next_producer(void **state)
 	src.min_consumers = 2;
 	producer = start_fan(&src, &w);
 	start_job(&j, &like, 2, read_part);
-	wait_readers("fan", 2);
-	while (killed < 4 && !has_ended(j.pid[0])) {
-		pause_us(100000 + (unsigned)rand_r(&seed) % 200000);
-		kill_and_reap(producer);
+	stream_wait_readers("fan", 2);
+	while (killed < 4 && !proc_has_ended(j.pid[0])) {
+		proc_pause_us(100000 + (unsigned)rand_r(&seed) % 200000);
+		proc_kill_and_reap(producer);
 		producer = start_fan(&src, &w);
 		killed++;
 	}
 	end_job(&j, 2);
-	kill_and_reap(producer);
+	proc_kill_and_reap(producer);
 	assert_true(killed > 1);
 	check_seen(&j, 2, EPOCHS);
 }
@@ -515,13 +515,13 @@ static void a_rank_that_goes_elsewhere_has_all(void **state)
 		j.r[i].rank = i;
 		j.r[i].world = 2;
 		j.r[i].device = (int)i;
-		j.pid[i] = start_as(go_about, &j.r[i]);
+		j.pid[i] = gpu_reader_start_as(go_about, &j.r[i]);
 	}
 	end_job(&j, 2);
-	kill_and_reap(producer);
+	proc_kill_and_reap(producer);
 }
 
-#define parts(fn) cmocka_unit_test_teardown(fn, end_children)
+#define parts(fn) cmocka_unit_test_teardown(fn, proc_end_children)
 
 int main(void)
 {

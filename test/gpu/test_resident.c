@@ -113,7 +113,7 @@ static void await_readers(const struct block *b)
 		need(st.head >= b->end);
 		if (!b->w->watched || !st.consumers || st.row[0].tail >= b->end)
 			return;
-		pause_us(1000);
+		proc_pause_us(1000);
 	}
 	die("memory is given back before its samples are published");
 }
@@ -139,7 +139,7 @@ static struct block *free_block(struct worker *w)
 			w->block[k].busy = true;
 			return &w->block[k];
 		}
-		pause_us(1000);
+		proc_pause_us(1000);
 	}
 	die("memory is not given back");
 }
@@ -147,7 +147,8 @@ static struct block *free_block(struct worker *w)
 static void write_numbers(const struct worker *w, uint64_t q)
 {
 	*(int64_t *)tsock_serve_slot(w->s, 1, q) = (int64_t)q;
-	*(int64_t *)tsock_serve_slot(w->s, 2, q) = (int64_t)index_of(w->src, q);
+	*(int64_t *)tsock_serve_slot(w->s, 2, q) =
+		(int64_t)stream_index_of(w->src, q);
 }
 
 static void commit_on_gpu(struct worker *w, uint64_t first, unsigned n)
@@ -157,9 +158,9 @@ static void commit_on_gpu(struct worker *w, uint64_t first, unsigned n)
 	const void *data[4] = { b->payload, NULL, NULL, b->image };
 
 	for (unsigned i = 0; i < n; i++) {
-		fill_payload(w->host + i * PAYLOAD, PAYLOAD, first + i);
-		fill_payload(w->host + MOST * PAYLOAD + i * PIXELS, PIXELS,
-			     (first + i) ^ 77);
+		stream_fill_payload(w->host + i * PAYLOAD, PAYLOAD, first + i);
+		stream_fill_payload(w->host + MOST * PAYLOAD + i * PIXELS,
+				    PIXELS, (first + i) ^ 77);
 		write_numbers(w, first + i);
 	}
 	send(w, b->payload, w->host, n * PAYLOAD);
@@ -178,7 +179,7 @@ static void commit_on_gpu(struct worker *w, uint64_t first, unsigned n)
 static void commit_on_host(const struct worker *w, uint64_t first, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)
-		write_sample(w->s, w->src, first + i);
+		stream_write_sample(w->s, w->src, first + i);
 	tsock_serve_commit(w->s, first, n);
 }
 
@@ -262,7 +263,7 @@ static pid_t start_on_gpu(const struct source *src, const struct place *p)
 	count->lent = count->given_back = 0;
 	count->up = 0;
 	count->streams = 0;
-	pid = spawn();
+	pid = proc_spawn();
 	if (pid)
 		return pid;
 	/* This process has its own GPU, which no reader has asked for. */
@@ -275,7 +276,7 @@ static pid_t start_on_gpu(const struct source *src, const struct place *p)
 					     .seed = p->mixed ? i + 1 : 0 };
 		open_worker(&worker[i]);
 	}
-	worker[0].s = serve(src);
+	worker[0].s = stream_serve(src);
 	for (unsigned i = 0; i < workers; i++) {
 		worker[i].s = worker[0].s;
 		need(pthread_create(&worker[i].thread, NULL, work,
@@ -284,7 +285,7 @@ static pid_t start_on_gpu(const struct source *src, const struct place *p)
 	for (unsigned i = 0; i < workers; i++)
 		pthread_join(worker[i].thread, NULL);
 	while (!tsock_serve_drained(worker[0].s))
-		pause_us(10000);
+		proc_pause_us(10000);
 	tsock_serve_close(worker[0].s);
 	need(count->given_back == count->lent);
 	check_contexts(p);
@@ -306,11 +307,11 @@ static void run_readers(const struct source *src, const struct place *p,
 	for (unsigned i = 0; i < n; i++) {
 		r[i].src = &all;
 		r[i].epochs = 3;
-		pid[i] = start_reader_proc(&r[i]);
+		pid[i] = gpu_reader_start(&r[i]);
 	}
 	for (unsigned i = 0; i < n; i++)
-		assert_int_equal(ended(pid[i]), 0);
-	assert_int_equal(ended(producer), 0);
+		assert_int_equal(proc_ended(pid[i]), 0);
+	assert_int_equal(proc_ended(producer), 0);
 	assert_true(count->lent > 0);
 }
 
@@ -340,7 +341,7 @@ static void readers_on_another_gpu_get_it_from_the_host(void **state)
 	struct place p = { .device = 1, .mixed = true, .readers = 3 };
 
 	(void)state;
-	if (gpus() < 2)
+	if (gpu_reader_gpus() < 2)
 		skip();
 	run_readers(&model, &p, r, 3);
 }
@@ -351,7 +352,7 @@ static void samples_on_one_gpu_need_no_context_on_another(void **state)
 	struct place p = { .device = 3 };
 
 	(void)state;
-	if (gpus() < 4)
+	if (gpu_reader_gpus() < 4)
 		skip();
 	run_readers(&model, &p, &r, 1);
 }
@@ -416,18 +417,18 @@ static void a_reader_s_death_holds_no_memory(void **state)
 	src.epochs = 30;
 	src.min_consumers = 2;
 	producer = start_on_gpu(&src, &p);
-	pid[0] = start_reader_proc(&host);
-	pid[1] = start_reader_proc(&gpu);
+	pid[0] = gpu_reader_start(&host);
+	pid[1] = gpu_reader_start(&gpu);
 	for (unsigned i = 0; i < 4; i++) {
-		wait_readers(src.name, 2);
-		pause_us(30000 * (i + 1));
-		kill_and_reap(pid[1]);
+		stream_wait_readers(src.name, 2);
+		proc_pause_us(30000 * (i + 1));
+		proc_kill_and_reap(pid[1]);
 		gpu.join = TSOCK_JOIN_NOW;
-		pid[1] = start_reader_proc(&gpu);
+		pid[1] = gpu_reader_start(&gpu);
 	}
-	kill_and_reap(pid[1]);
-	assert_int_equal(ended(pid[0]), 0);
-	assert_int_equal(ended(producer), 0);
+	proc_kill_and_reap(pid[1]);
+	assert_int_equal(proc_ended(pid[0]), 0);
+	assert_int_equal(proc_ended(producer), 0);
 }
 
 /* ---- what is refused ---- */
@@ -445,7 +446,7 @@ static void refuse(const struct reader_proc *r)
 	w.src = &src;
 	open_worker(&w);
 	src.name = "refuses";
-	w.s = serve(&src);
+	w.s = stream_serve(&src);
 	need(tsock_serve_claim(w.s, 1, 0, &first) == TSOCK_EAGAIN);
 	g.data = data;
 	g.release = give_back;
@@ -471,10 +472,10 @@ static void what_can_t_be_copied_is_refused_and_stays_the_caller_s(void **state)
 
 	(void)state;
 	count->given_back = 0;
-	assert_int_equal(ended(start_as(refuse, &r)), 0);
+	assert_int_equal(proc_ended(gpu_reader_start_as(refuse, &r)), 0);
 }
 
-#define TEST(fn) cmocka_unit_test_teardown(fn, end_children)
+#define TEST(fn) cmocka_unit_test_teardown(fn, proc_end_children)
 
 int main(void)
 {
@@ -489,8 +490,8 @@ int main(void)
 		TEST(what_can_t_be_copied_is_refused_and_stays_the_caller_s),
 	};
 
-	own_folder();
-	if (!gpus())
+	proc_own_folder();
+	if (!gpu_reader_gpus())
 		return 77;
 	count = mmap(NULL, sizeof(*count), PROT_READ | PROT_WRITE,
 		     MAP_SHARED | MAP_ANONYMOUS, -1, 0);

@@ -25,29 +25,29 @@ static unsigned disturb(pid_t producer, enum transport transport,
 	bool over[READERS] = { false };
 
 	while (left) {
-		pause_us(50000 + (unsigned)rand_r(&seed) % 200000);
+		proc_pause_us(50000 + (unsigned)rand_r(&seed) % 200000);
 		if (killed < KILLS) {
-			kill_and_reap(producer);
+			proc_kill_and_reap(producer);
 			killed++;
-			producer = start_producer(&model);
+			producer = stream_start_producer(&model);
 		}
 		for (unsigned i = 0; i < READERS; i++) {
-			if (over[i] || !has_ended(pid[i]))
+			if (over[i] || !proc_has_ended(pid[i]))
 				continue;
-			assert_int_equal(ended(pid[i]), 0);
+			assert_int_equal(proc_ended(pid[i]), 0);
 			over[i] = true;
 			left--;
 		}
 	}
-	kill_and_reap(producer);
-	print_message("%s: %u producers killed\n", transport_name[transport],
-		      killed);
+	proc_kill_and_reap(producer);
+	print_message("%s: %u producers killed\n",
+		      gpu_reader_transport_name[transport], killed);
 	return killed;
 }
 
 static void readers_go_on_with_the_next_producer(void **state)
 {
-	enum transport transport = case_transport(state);
+	enum transport transport = transport_of_case(state);
 	struct reader_proc r[READERS] = {
 		{ .batch = 16, .epochs = 3, .floats = true },
 		{ .batch = 7, .epochs = 2, .streams = 2 },
@@ -56,12 +56,13 @@ static void readers_go_on_with_the_next_producer(void **state)
 		  .floats = true,
 		  .flags = TSOCK_DROP_LAST },
 	};
-	pid_t producer = start_source(&model, transport), pid[READERS];
+	pid_t producer = transport_start_source(&model, transport),
+	      pid[READERS];
 
 	for (unsigned i = 0; i < READERS; i++) {
 		r[i].src = &model;
 		r[i].transport = transport;
-		pid[i] = start_reader_proc(&r[i]);
+		pid[i] = gpu_reader_start(&r[i]);
 	}
 	assert_true(disturb(producer, transport, pid) > 0);
 }
@@ -72,5 +73,5 @@ int main(void)
 		FOR_EACH_TRANSPORT(readers_go_on_with_the_next_producer),
 	};
 
-	return run_for_each_transport("restarts", each, 1, NULL, 0);
+	return transport_run_each("restarts", each, 1, NULL, 0);
 }

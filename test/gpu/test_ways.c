@@ -10,7 +10,7 @@
 
 static void jobs_number_their_gpus_as_they_like(void **state)
 {
-	struct source src = small_source;
+	struct source src = transport_small_source;
 	struct reader_proc r[8] = {
 		{ .transport = SHARED, .device = 0, .visible = "3" },
 		{ .transport = SHARED, .device = 3 },
@@ -23,7 +23,7 @@ static void jobs_number_their_gpus_as_they_like(void **state)
 	};
 
 	(void)state;
-	need_gpus(4);
+	transport_need_gpus(4);
 	src.name = "numbers";
 	src.n = 203;
 	for (unsigned i = 0; i < 8; i++) {
@@ -31,7 +31,7 @@ static void jobs_number_their_gpus_as_they_like(void **state)
 		r[i].epochs = 2;
 		r[i].floats = i % 2;
 	}
-	run_reader_procs(&src, r, 8);
+	transport_run_readers(&src, r, 8);
 }
 
 /* Stopped in mid-epoch; then it has missed samples, and reads on. */
@@ -62,7 +62,7 @@ static void stop_and_go_on(const struct reader_proc *r)
 /* Its samples come by way of the host ring, which has two halves. */
 static void who_copies_to_its_gpu_can_be_detached(void **state)
 {
-	struct source src = small_source;
+	struct source src = transport_small_source;
 	struct reader_proc gpu = {
 		.src = &src, .transport = STAGED, .batch = 8, .floats = true
 	};
@@ -73,36 +73,36 @@ static void who_copies_to_its_gpu_can_be_detached(void **state)
 	int status;
 
 	(void)state;
-	need_gpus(1);
+	transport_need_gpus(1);
 	src.name = "leaves";
 	src.slow_ms = 300;
 	src.detach = true;
-	producer = start_producer(&src);
-	pid = start_as(stop_and_go_on, &gpu);
+	producer = stream_start_producer(&src);
+	pid = gpu_reader_start_as(stop_and_go_on, &gpu);
 	need(waitpid(pid, &status, WUNTRACED) == pid && WIFSTOPPED(status));
-	other = start_reader_proc(&host);
-	for (unsigned i = 0; !stats_of("leaves").detached; i++) {
+	other = gpu_reader_start(&host);
+	for (unsigned i = 0; !stream_stats("leaves").detached; i++) {
 		assert_true(i < 6000);
-		pause_us(10000);
+		proc_pause_us(10000);
 	}
 	kill(pid, SIGCONT);
-	assert_int_equal(ended(pid), 0);
-	kill_and_reap(other);
-	kill_and_reap(producer);
+	assert_int_equal(proc_ended(pid), 0);
+	proc_kill_and_reap(other);
+	proc_kill_and_reap(producer);
 }
 
 /* In a child: open must fail like this. */
 static void refused(const char *name, const char *value, int device,
 		    uint32_t flags, int code, const char *text)
 {
-	pid_t pid = spawn();
+	pid_t pid = proc_spawn();
 
 	if (pid == 0) {
 		struct tsock_opts o = TSOCK_OPTS_INIT;
 		tsock *t;
 
 		if (name)
-			set(name, value);
+			gpu_reader_set(name, value);
 		o.device = device;
 		o.batch_size = 4;
 		o.flags = flags;
@@ -113,7 +113,7 @@ static void refused(const char *name, const char *value, int device,
 			    value ? value : "");
 		_exit(0);
 	}
-	assert_int_equal(ended(pid), 0);
+	assert_int_equal(proc_ended(pid), 0);
 }
 
 static void a_gpu_that_is_not_there_is_named_at_open(void **state)
@@ -134,18 +134,19 @@ static void a_gpu_that_is_not_there_is_named_at_open(void **state)
 /* From outside, too, it can be read how a reader comes to its samples. */
 static void stats_tell_the_way(void **state)
 {
-	struct reader_proc r = { .src = &small_source,
-				 .transport = case_transport(state),
+	struct reader_proc r = { .src = &transport_small_source,
+				 .transport = transport_of_case(state),
 				 .batch = 16,
 				 .epochs = 100000 };
-	pid_t producer = start_source(&small_source, r.transport),
-	      pid = start_reader_proc(&r);
+	pid_t producer = transport_start_source(&transport_small_source,
+						r.transport),
+	      pid = gpu_reader_start(&r);
 
-	wait_readers("small", 1);
-	assert_int_equal(stats_of("small").row[0].transport,
-			 api_transport(r.transport));
-	kill_and_reap(pid);
-	kill_and_reap(producer);
+	stream_wait_readers("small", 1);
+	assert_int_equal(stream_stats("small").row[0].transport,
+			 gpu_reader_transport(r.transport));
+	proc_kill_and_reap(pid);
+	proc_kill_and_reap(producer);
 }
 
 #ifdef SIMCUDA
@@ -161,7 +162,7 @@ static void count_said(void *arg, int level, const char *line)
 	else if (strstr(line, "is shared by"))
 		atomic_fetch_add(&said->chosen, 1);
 	else
-		log_line(arg, level, line);
+		proc_log_line(arg, level, line);
 }
 
 static void count_what_is_said(tsock_server *s, const struct source *src)
@@ -179,7 +180,7 @@ static void check_said(unsigned refused)
 	for (unsigned i = 0; said->refused < refused || said->chosen < chosen;
 	     i++) {
 		assert_true(i < 6000);
-		pause_us(10000);
+		proc_pause_us(10000);
 	}
 	assert_int_equal(said->refused, refused);
 	assert_int_equal(said->chosen, chosen);
@@ -189,7 +190,7 @@ static void check_said(unsigned refused)
 static void falls_back(const char *name, const char *value, bool producers,
 		       int transport, uint32_t flags, int refused)
 {
-	struct source src = small_source;
+	struct source src = transport_small_source;
 	struct reader_proc me = { .src = &src,
 				  .transport = SHARED,
 				  .batch = 16 };
@@ -201,20 +202,20 @@ static void falls_back(const char *name, const char *value, bool producers,
 	said->refused = said->chosen = 0;
 	if (producers)
 		setenv(name, value, 1);
-	producer = start_producer(&src);
+	producer = stream_start_producer(&src);
 	unsetenv(name);
-	pid = spawn();
+	pid = proc_spawn();
 	if (pid == 0) {
 		struct tsock_stats st = { .size = sizeof(st) };
 		struct tsock_opts o;
 		struct gpu_reader s;
 
 		if (!producers)
-			set(name, value);
+			gpu_reader_set(name, value);
 		me.transport = flags ? STORED : SHARED;
 		gpu_reader_open(&s, &me);
 		tsock_close(s.t);
-		o = opts_of(&me);
+		o = gpu_reader_opts(&me);
 		o.transport = TSOCK_TRANSPORT_AUTO;
 		need(tsock_open("back", &o, &s.t) == 0);
 		need(tsock_transport(s.t) == TSOCK_TRANSPORT_AUTO);
@@ -233,10 +234,10 @@ static void falls_back(const char *name, const char *value, bool producers,
 		gpu_reader_close(&s);
 		_exit(0);
 	}
-	assert_int_equal(ended(pid), 0);
+	assert_int_equal(proc_ended(pid), 0);
 	if (refused >= 0)
 		check_said((unsigned)refused);
-	kill_and_reap(producer);
+	proc_kill_and_reap(producer);
 }
 
 /* Some transports can't share the producer's memory, and each one is tried
@@ -271,7 +272,7 @@ static void what_cant_be_shared_is_shared_in_another_way(void **state)
 static int without_kernels(const char *whose, enum transport transport,
 			   bool floats)
 {
-	struct source src = small_source;
+	struct source src = transport_small_source;
 	struct reader_proc r = { .src = &src,
 				 .transport = transport,
 				 .batch = 16,
@@ -282,22 +283,22 @@ static int without_kernels(const char *whose, enum transport transport,
 
 	src.name = "images";
 	if (producers)
-		set("SIMCUDA_NO_IMAGE", "all");
-	producer = start_producer(&src);
+		gpu_reader_set("SIMCUDA_NO_IMAGE", "all");
+	producer = stream_start_producer(&src);
 	unsetenv("SIMCUDA_NO_IMAGE");
-	pid = spawn();
+	pid = proc_spawn();
 	if (pid == 0) {
 		tsock_batch *b;
 		struct gpu_reader s;
 		int err = 0;
 
 		if (!producers)
-			set("SIMCUDA_NO_IMAGE", "all");
+			gpu_reader_set("SIMCUDA_NO_IMAGE", "all");
 		gpu_reader_open(&s, &r);
 		need(gpu_reader_begin(&s));
 		for (unsigned i = 0; i < 20 && !err; i++) {
 			err = tsock_next(s.t, 60000, &b);
-			if (!err && as_stored(transport))
+			if (!err && gpu_reader_as_stored(transport))
 				err = tsock_batch_convert(
 					b, 3, s.copy[0].device[3], s.stream[0]);
 			if (!err)
@@ -308,8 +309,8 @@ static int without_kernels(const char *whose, enum transport transport,
 			die("%d: %s", err, tsock_errmsg());
 		_exit(err ? 7 : 0);
 	}
-	rc = ended(pid);
-	kill_and_reap(producer);
+	rc = proc_ended(pid);
+	proc_kill_and_reap(producer);
 	return rc;
 }
 
@@ -328,7 +329,7 @@ static void a_gpu_that_kernels_were_not_compiled_for_is_named(void **state)
 static void other_mig_instances_are_copied_to(void **state)
 {
 	(void)state;
-	set("SIMCUDA_MIG", "all");
+	gpu_reader_set("SIMCUDA_MIG", "all");
 	for (unsigned i = 0; i < 2; i++) {
 		uint32_t flags = i ? TSOCK_GPU_STORED : 0;
 
@@ -345,7 +346,7 @@ static void other_mig_instances_are_copied_to(void **state)
 /* Why, by name: the producer can't know of an instance that it doesn't see. */
 static void that_a_process_sees_one_mig_instance_is_said(void **state)
 {
-	struct source src = small_source;
+	struct source src = transport_small_source;
 	struct reader_proc r = {
 		.src = &src, .transport = SHARED, .visible = "1", .batch = 16
 	};
@@ -353,9 +354,9 @@ static void that_a_process_sees_one_mig_instance_is_said(void **state)
 
 	(void)state;
 	src.name = "mig";
-	set("SIMCUDA_MIG", "all");
-	producer = start_producer(&src);
-	pid = spawn();
+	gpu_reader_set("SIMCUDA_MIG", "all");
+	producer = stream_start_producer(&src);
+	pid = proc_spawn();
 	if (pid == 0) {
 		struct gpu_reader s;
 
@@ -365,14 +366,14 @@ static void that_a_process_sees_one_mig_instance_is_said(void **state)
 		_exit(0);
 	}
 	unsetenv("SIMCUDA_MIG");
-	assert_int_equal(ended(pid), 0);
-	kill_and_reap(producer);
+	assert_int_equal(proc_ended(pid), 0);
+	proc_kill_and_reap(producer);
 }
 
 /* By name, that one alone: the reason, and what it is about. */
 static void a_transport_by_name_has_no_other(void **state)
 {
-	struct source src = small_source;
+	struct source src = transport_small_source;
 	struct reader_proc r = { .src = &src,
 				 .transport = SHARED,
 				 .batch = 16 };
@@ -381,10 +382,10 @@ static void a_transport_by_name_has_no_other(void **state)
 	(void)state;
 	src.name = "named";
 	setenv("SIMCUDA_FAULT", "cuMemExportToShareableHandle=304", 1);
-	producer = start_producer(&src);
+	producer = stream_start_producer(&src);
 	unsetenv("SIMCUDA_FAULT");
 	for (unsigned i = 0; i < 2; i++) {
-		pid = spawn();
+		pid = proc_spawn();
 		if (pid == 0) {
 			struct gpu_reader s;
 
@@ -393,9 +394,9 @@ static void a_transport_by_name_has_no_other(void **state)
 			need(strstr(tsock_errmsg(), "OPERATING_SYSTEM"));
 			_exit(0);
 		}
-		assert_int_equal(ended(pid), 0);
+		assert_int_equal(proc_ended(pid), 0);
 	}
-	kill_and_reap(producer);
+	proc_kill_and_reap(producer);
 }
 
 static void what_cant_be_opened_is_come_by_in_another_way(void **state)
@@ -451,7 +452,7 @@ int main(void)
 		    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	need(said != MAP_FAILED);
 #endif
-	return run_for_each_transport("ways to a GPU", each,
-				      sizeof(each) / sizeof(each[0]), once,
-				      sizeof(once) / sizeof(once[0]));
+	return transport_run_each("ways to a GPU", each,
+				  sizeof(each) / sizeof(each[0]), once,
+				  sizeof(once) / sizeof(once[0]));
 }

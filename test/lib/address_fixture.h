@@ -20,61 +20,22 @@
 
 #include "wire/address.h"
 
-static char base[64], dir[80], users[80];
+extern char address_base[64], address_dir[80], address_users[80];
 
-static inline int make_base(void **s)
-{
-	(void)s;
-	strcpy(base, "/tmp/tsock-address-XXXXXX");
-	if (!mkdtemp(base))
-		return -1;
-	snprintf(dir, sizeof(dir), "%s/d", base);
-	snprintf(users, sizeof(users), "%s/users", base);
-	tsi_address_users = users;
-	unsetenv("XDG_RUNTIME_DIR");
-	return setenv("TSOCK_DIR", dir, 1);
-}
+int address_make_base(void **s);
 
-static inline int remove_base(void **s)
-{
-	char command[100];
+int address_remove_base(void **s);
 
-	(void)s;
-	snprintf(command, sizeof(command), "rm -rf %s", base);
-	return system(command);
-}
+int address_exit_status(pid_t pid);
 
-static inline int exit_status(pid_t pid)
-{
-	int status;
+void address_assert_path(const char *got, const char *folder, const char *rest);
 
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	return WIFEXITED(status) ? WEXITSTATUS(status)
-				 : 1000 + WTERMSIG(status);
-}
+void address_touch(const char *path);
 
-static inline void assert_path(const char *got, const char *folder,
-			       const char *rest)
-{
-	char want[200];
+bool address_there(const char *path);
 
-	snprintf(want, sizeof(want), "%s%s", folder, rest);
-	assert_string_equal(got, want);
-}
-
-static inline void touch(const char *path)
-{
-	int fd = open(path, O_WRONLY | O_CREAT, 0600);
-
-	assert_true(fd >= 0);
-	close(fd);
-}
-
-static inline bool there(const char *path)
-{
-	return access(path, F_OK) == 0;
-}
-
-#define TEST(f) cmocka_unit_test_setup_teardown(f, make_base, remove_base)
+#define TEST(f) \
+	cmocka_unit_test_setup_teardown(f, address_make_base, \
+					address_remove_base)
 
 #endif

@@ -2,7 +2,7 @@
 #include "test/lib/detached_reader.h"
 #include "test/lib/steady_reader.h"
 
-struct source detach_source(const char *name)
+struct source detached_source(const char *name)
 {
 	return (struct source){ .name = name,
 				.n = 1000,
@@ -24,12 +24,12 @@ static double now_s(void)
 
 static void check_all(const struct reader *r, const tsock_batch *b)
 {
-	check_batch(r, b, 0);
+	reader_check_batch(r, b, 0);
 	if (r->floats)
-		check_floats(r, b);
+		steady_reader_check_floats(r, b);
 }
 
-void trail_step(struct trail *w, const tsock *t, const tsock_batch *b)
+void detached_trail_step(struct trail *w, const tsock *t, const tsock_batch *b)
 {
 	uint64_t seq = tsock_batch_seq(b);
 
@@ -42,7 +42,8 @@ void trail_step(struct trail *w, const tsock *t, const tsock_batch *b)
 	w->next = seq + tsock_batch_count(b);
 }
 
-tsock_batch *trail_take(const struct reader *r, tsock *t, struct trail *w)
+tsock_batch *detached_trail_take(const struct reader *r, tsock *t,
+				 struct trail *w)
 {
 	tsock_batch *b;
 	int err = tsock_next(t, -1, &b);
@@ -53,12 +54,12 @@ tsock_batch *trail_take(const struct reader *r, tsock *t, struct trail *w)
 	}
 	if (err)
 		die("next: %s", tsock_errmsg());
-	trail_step(w, t, b);
+	detached_trail_step(w, t, b);
 	check_all(r, b);
 	return b;
 }
 
-pid_t await_stop(pid_t pid)
+pid_t detached_await_stop(pid_t pid)
 {
 	int status;
 
@@ -67,40 +68,41 @@ pid_t await_stop(pid_t pid)
 	return pid;
 }
 
-pid_t start_stopping(const struct reader *r, unsigned held, bool misses)
+pid_t detached_start_stopping(const struct reader *r, unsigned held,
+			      bool misses)
 {
-	pid_t pid = spawn();
+	pid_t pid = proc_spawn();
 	tsock_batch *b[8];
 	struct trail w = { 0 };
 	tsock *t;
 
 	if (pid)
-		return await_stop(pid);
-	t = connect_reader(r);
+		return detached_await_stop(pid);
+	t = reader_connect(r);
 	need(tsock_begin(t) == 0);
 	for (unsigned i = 0; i < held; i++)
-		b[i] = trail_take(r, t, &w);
+		b[i] = detached_trail_take(r, t, &w);
 	raise(SIGSTOP);
 	for (unsigned i = 0; i < held; i++) {
 		check_all(r, b[i]);
 		tsock_batch_release(b[i]);
 	}
 	for (unsigned i = 0; i < 100; i++)
-		tsock_batch_release(trail_take(r, t, &w));
+		tsock_batch_release(detached_trail_take(r, t, &w));
 	need(misses == (w.missed > 0));
 	tsock_close(t);
 	_exit(0);
 }
 
-double read_ahead(tsock *t, const struct reader *r, struct trail *w,
-		  uint64_t samples)
+double detached_read_ahead(tsock *t, const struct reader *r, struct trail *w,
+			   uint64_t samples)
 {
 	uint64_t until = w->next + samples;
 	double longest = 0;
 
 	while (w->next < until) {
 		double t0 = now_s(), waited;
-		tsock_batch *b = trail_take(r, t, w);
+		tsock_batch *b = detached_trail_take(r, t, w);
 
 		waited = now_s() - t0;
 		longest = waited > longest ? waited : longest;
@@ -109,10 +111,10 @@ double read_ahead(tsock *t, const struct reader *r, struct trail *w,
 	return longest;
 }
 
-void read_until_ended(tsock *t, const struct reader *r, struct trail *w,
-		      pid_t pid)
+void detached_read_until_ended(tsock *t, const struct reader *r,
+			       struct trail *w, pid_t pid)
 {
-	while (!has_ended(pid))
-		read_ahead(t, r, w, 16);
-	assert_int_equal(ended(pid), 0);
+	while (!proc_has_ended(pid))
+		detached_read_ahead(t, r, w, 16);
+	assert_int_equal(proc_ended(pid), 0);
 }

@@ -12,7 +12,7 @@
 #define DETACH_MS 300 /* how long a reader is waited for */
 
 /* A stream of 1000 samples for each epoch, with a ring of 64. */
-struct source detach_source(const char *name);
+struct source detached_source(const char *name);
 
 /* Where the next batch should begin, and what was missed so far. */
 struct trail {
@@ -22,30 +22,32 @@ struct trail {
 
 /* A batch that was handed out: it begins where it should, or what lies between
  * was missed. */
-void trail_step(struct trail *w, const tsock *t, const tsock_batch *b);
+void detached_trail_step(struct trail *w, const tsock *t, const tsock_batch *b);
 
 /* The next batch, in this epoch or the next one; it is checked. */
-tsock_batch *trail_take(const struct reader *r, tsock *t, struct trail *w);
+tsock_batch *detached_trail_take(const struct reader *r, tsock *t,
+				 struct trail *w);
 
 /* A child that stops itself has done so. */
-pid_t await_stop(pid_t pid);
+pid_t detached_await_stop(pid_t pid);
 
 /*
  * A child that stops itself with so many batches in its hands (8 at most); once
  * somebody lets it go on, it looks at these again, gives them back and reads a
  * hundred more.  Then it has missed samples, or not.
  */
-pid_t start_stopping(const struct reader *r, unsigned held, bool misses);
+pid_t detached_start_stopping(const struct reader *r, unsigned held,
+			      bool misses);
 
 /*
  * A reader in this process: the longest time that it waited for a batch.  On a
  * busy machine it may itself be waited for, and detached, while others read.
  */
-double read_ahead(tsock *t, const struct reader *r, struct trail *w,
-		  uint64_t samples);
+double detached_read_ahead(tsock *t, const struct reader *r, struct trail *w,
+			   uint64_t samples);
 
 /* Others read along, each at its end: until that process has ended, well. */
-void read_until_ended(tsock *t, const struct reader *r, struct trail *w,
-		      pid_t pid);
+void detached_read_until_ended(tsock *t, const struct reader *r,
+			       struct trail *w, pid_t pid);
 
 #endif

@@ -71,7 +71,7 @@ void epoch_job_finish(struct epoch_job *j)
 		fail_msg("batch size %u: %s", j->batch, j->failed);
 }
 
-void epoch_jobs_run(struct epoch_job *j, unsigned n)
+void epoch_job_run_all(struct epoch_job *j, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)
 		epoch_job_start(&j[i]);

@@ -32,6 +32,6 @@ void epoch_job_start(struct epoch_job *j);
 void epoch_job_finish(struct epoch_job *j);
 
 /* Several at once. */
-void epoch_jobs_run(struct epoch_job *j, unsigned n);
+void epoch_job_run_all(struct epoch_job *j, unsigned n);
 
 #endif

@@ -248,29 +248,29 @@ static int meet_fake_producer(const struct fake_producer *r, uint32_t flags)
 	return -err + (since(&a) > LONG_MS ? 100 : 0);
 }
 
-void survives(const struct fake_producer *r)
+void fake_survives(const struct fake_producer *r)
 {
 	static const uint32_t flags[2] = { 0, TSOCK_WRITABLE };
 	struct timespec t0;
-	pid_t fake_producer = spawn();
+	pid_t fake_producer = proc_spawn();
 
 	clock_gettime(CLOCK_MONOTONIC, &t0);
 	if (fake_producer == 0)
 		run_fake_producer(r);
 	for (unsigned i = 0; i < 2; i++) {
-		pid_t pid = spawn();
+		pid_t pid = proc_spawn();
 		int rc;
 
 		if (pid == 0)
 			_exit(meet_fake_producer(r, flags[i]));
-		rc = ended(pid);
+		rc = proc_ended(pid);
 		if (rc >= 100 || (r->expect < 0 && rc != -r->expect) ||
 		    (r->expect == 0 && rc == 0) ||
 		    (r->expect == NO_ERROR && rc))
 			fail_msg("%s: the consumer ended with %d", r->what, rc);
 		assert_int_equal(waitpid(fake_producer, NULL, WNOHANG), 0);
 	}
-	kill_and_reap(fake_producer);
+	proc_kill_and_reap(fake_producer);
 	if (getenv("TEST_VERBOSE"))
 		fprintf(stderr, "%s took %ld ms\n", r->what, since(&t0));
 }

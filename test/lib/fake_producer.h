@@ -40,12 +40,12 @@ extern int fake_event;
 extern const struct tsock_field fake_field[2];
 
 /* Two consumers meet it, one of them writes, and end as expected. */
-void survives(const struct fake_producer *r);
+void fake_survives(const struct fake_producer *r);
 
 /* The run that it says it is. */
 #define FAKE_INCARNATION 4711
 
 #define SURVIVES(name, ...) \
-	survives(&(struct fake_producer){ .what = name, __VA_ARGS__ })
+	fake_survives(&(struct fake_producer){ .what = name, __VA_ARGS__ })
 
 #endif

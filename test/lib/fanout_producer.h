@@ -100,7 +100,7 @@ static void note(void *arg, int level, const char *line)
 	if (level == TSOCK_LOG_WARN && strstr(line, "NCCL"))
 		atomic_fetch_add(&did->warnings, 1);
 	else
-		log_line(arg, level, line);
+		proc_log_line(arg, level, line);
 	if (strstr(line, "from now on, not from GPU"))
 		atomic_fetch_add(&did->fallbacks, 1);
 	else if (strstr(line, "can't be given access"))
@@ -125,10 +125,10 @@ static void produce_counted(tsock_server *s, const struct source *src,
 	if (fault)
 		simcuda_set_faults(fault);
 	for (int i = 0; i < n; i++) {
-		write_sample(s, src, first + (uint64_t)i);
+		stream_write_sample(s, src, first + (uint64_t)i);
 		tsock_serve_commit(s, first + (uint64_t)i, 1);
 	}
-	produce(s, src);
+	stream_produce(s, src);
 }
 
 static pid_t start_fan(const struct source *src, const struct way *w)
@@ -136,7 +136,7 @@ static pid_t start_fan(const struct source *src, const struct way *w)
 	pid_t pid;
 
 	memset(did, 0, sizeof(*did));
-	pid = spawn();
+	pid = proc_spawn();
 	if (pid == 0) {
 		struct source fan = *src;
 		struct simcuda_live live;
@@ -150,10 +150,10 @@ static pid_t start_fan(const struct source *src, const struct way *w)
 			setenv(w->name[i], w->value[i], 1);
 		fan.fanout = w->fanout;
 		fan.gpu_transport = w->legacy ? TSOCK_TRANSPORT_LEGACY : 0;
-		s = serve(&fan);
+		s = stream_serve(&fan);
 		produce_counted(s, src, w->fault);
 		while (!tsock_serve_drained(s))
-			pause_us(5000);
+			proc_pause_us(5000);
 		simcuda_live(&live);
 		did->through_host = live.through_host;
 		tsock_serve_close(s);
@@ -185,7 +185,7 @@ static void fanout_prepare(void)
 	did = mmap(NULL, sizeof(*did), PROT_READ | PROT_WRITE,
 		   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	need(did != MAP_FAILED);
-	own_folder();
+	proc_own_folder();
 }
 
 #endif

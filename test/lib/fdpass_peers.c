@@ -36,7 +36,7 @@ int fdpass_teardown(void **s)
 	return rmdir(fdpass_folder);
 }
 
-int exit_status(pid_t pid)
+int fdpass_exit_status(pid_t pid)
 {
 	int status;
 
@@ -45,7 +45,7 @@ int exit_status(pid_t pid)
 				 : 1000 + WTERMSIG(status);
 }
 
-void wait_for(int fd)
+void fdpass_wait_for(int fd)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };
 
@@ -56,12 +56,12 @@ int fdpass_receive(struct tsi_peer *v)
 {
 	int sock, err;
 
-	wait_for(fdpass_listener);
+	fdpass_wait_for(fdpass_listener);
 	err = tsi_fdpass_accept(fdpass_listener, &sock);
 	if (err)
 		return err;
 	while ((err = tsi_fdpass_receive(sock, v)) == TSOCK_EAGAIN)
-		wait_for(sock);
+		fdpass_wait_for(sock);
 	if (err)
 		close(sock);
 	return err;

@@ -29,10 +29,10 @@ int fdpass_setup(void **s);
 int fdpass_teardown(void **s);
 
 /* A child's exit status, or 1000 + the signal. */
-int exit_status(pid_t pid);
+int fdpass_exit_status(pid_t pid);
 
 /* Until the descriptor can be read. */
-void wait_for(int fd);
+void fdpass_wait_for(int fd);
 
 /* Accept the next connection: what tsi_fdpass_receive() says of it. */
 int fdpass_receive(struct tsi_peer *v);

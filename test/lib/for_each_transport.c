@@ -6,7 +6,7 @@
 #include "test/lib/for_each_transport.h"
 
 #ifdef SIMCUDA
-bool nothing_is_left(void)
+bool transport_nothing_is_left(void)
 {
 	struct simcuda_live live;
 
@@ -25,7 +25,7 @@ static bool is_locked(const struct source *src, void *slot)
 	return live.pinned >= (src->image ? 4 : 3);
 }
 #else
-bool nothing_is_left(void)
+bool transport_nothing_is_left(void)
 {
 	return true; /* it can't be told */
 }
@@ -46,15 +46,15 @@ static void await_lock(tsock_server *s, const struct source *src)
 {
 	for (unsigned i = 0; !is_locked(src, tsock_serve_slot(s, 0, 0)); i++) {
 		need(i < 20000);
-		pause_us(1000);
+		proc_pause_us(1000);
 	}
 	if (after_lock)
 		after_lock(s, src);
 }
 
-void join_and_leave(const struct reader_proc *r)
+void transport_join_and_leave(const struct reader_proc *r)
 {
-	struct tsock_opts o = opts_of(r);
+	struct tsock_opts o = gpu_reader_opts(r);
 	tsock *t;
 
 	o.transport = TSOCK_TRANSPORT_AUTO;
@@ -63,7 +63,7 @@ void join_and_leave(const struct reader_proc *r)
 	tsock_close(t);
 }
 
-pid_t start_source(const struct source *src, enum transport transport)
+pid_t transport_start_source(const struct source *src, enum transport transport)
 {
 	struct reader_proc first = { .src = src,
 				     .transport = STORED,
@@ -72,17 +72,19 @@ pid_t start_source(const struct source *src, enum transport transport)
 	pid_t producer;
 
 	if (transport != PINNED)
-		return start_producer(src);
+		return stream_start_producer(src);
 	after_lock = src->served;
 	locked.served = await_lock;
-	producer = start_producer(&locked);
-	assert_int_equal(ended(start_as(join_and_leave, &first)), 0);
-	wait_readers(src->name, 0);
+	producer = stream_start_producer(&locked);
+	assert_int_equal(proc_ended(gpu_reader_start_as(
+				 transport_join_and_leave, &first)),
+			 0);
+	stream_wait_readers(src->name, 0);
 	return producer;
 }
 
-void run_reader_procs(const struct source *src, struct reader_proc *r,
-		      unsigned n)
+void transport_run_readers(const struct source *src, struct reader_proc *r,
+			   unsigned n)
 {
 	enum transport transport = HOST;
 	pid_t producer, pid[32];
@@ -90,52 +92,52 @@ void run_reader_procs(const struct source *src, struct reader_proc *r,
 	for (unsigned i = 0; i < n; i++)
 		if (r[i].transport == PINNED)
 			transport = PINNED;
-	producer = start_source(src, transport);
+	producer = transport_start_source(src, transport);
 	for (unsigned i = 0; i < n; i++) {
 		r[i].src = src;
-		pid[i] = start_reader_proc(&r[i]);
+		pid[i] = gpu_reader_start(&r[i]);
 	}
 	for (unsigned i = 0; i < n; i++)
-		assert_int_equal(ended(pid[i]), 0);
-	kill_and_reap(producer);
+		assert_int_equal(proc_ended(pid[i]), 0);
+	proc_kill_and_reap(producer);
 }
 
-void run_as(void (*fn)(const struct reader_proc *r),
-	    const struct reader_proc *r)
+void transport_run_as(void (*fn)(const struct reader_proc *r),
+		      const struct reader_proc *r)
 {
-	pid_t producer = start_source(r->src, r->transport);
+	pid_t producer = transport_start_source(r->src, r->transport);
 
-	assert_int_equal(ended(start_as(fn, r)), 0);
-	kill_and_reap(producer);
+	assert_int_equal(proc_ended(gpu_reader_start_as(fn, r)), 0);
+	proc_kill_and_reap(producer);
 }
 
-void need_gpus(unsigned n)
+void transport_need_gpus(unsigned n)
 {
-	if (gpus() >= n && !getenv("CUDA_VISIBLE_DEVICES"))
+	if (gpu_reader_gpus() >= n && !getenv("CUDA_VISIBLE_DEVICES"))
 		return;
 	print_message("%u GPUs are needed, all of them visible\n", n);
 	skip();
 }
 
-enum transport case_transport(void **state)
+enum transport transport_of_case(void **state)
 {
 	return *(const enum transport *)*state;
 }
 
-const struct source small_source = { .name = "small",
-				     .n = 1000,
-				     .ring = 64,
-				     .max_batch = 16,
-				     .payload = 4000,
-				     .image = SIDE };
+const struct source transport_small_source = { .name = "small",
+					       .n = 1000,
+					       .ring = 64,
+					       .max_batch = 16,
+					       .payload = 4000,
+					       .image = SIDE };
 
-void run_small(void (*fn)(const struct reader_proc *r), void **state)
+void transport_run_small(void (*fn)(const struct reader_proc *r), void **state)
 {
-	struct reader_proc r = { .src = &small_source,
-				 .transport = case_transport(state),
+	struct reader_proc r = { .src = &transport_small_source,
+				 .transport = transport_of_case(state),
 				 .batch = 16 };
 
-	run_as(fn, &r);
+	transport_run_as(fn, &r);
 }
 
 #define CASES 256
@@ -152,11 +154,11 @@ static void add_case(struct cases *c, const struct transport_test *b,
 {
 	c->transport[c->n] = k;
 	snprintf(c->name[c->n], sizeof(c->name[0]), "%s_%s", b->name,
-		 transport_name[k]);
+		 gpu_reader_transport_name[k]);
 	c->test[c->n] =
 		(struct CMUnitTest){ .name = c->name[c->n],
 				     .test_func = b->fn,
-				     .teardown_func = end_children,
+				     .teardown_func = proc_end_children,
 				     .initial_state = &c->transport[c->n] };
 	c->n++;
 }
@@ -169,23 +171,23 @@ static bool is_wanted(const char *transport)
 	return !only || strcmp(only, transport) == 0;
 }
 
-int run_for_each_transport(const char *group, const struct transport_test *each,
-			   unsigned neach, const struct CMUnitTest *once,
-			   unsigned nonce)
+int transport_run_each(const char *group, const struct transport_test *each,
+		       unsigned neach, const struct CMUnitTest *once,
+		       unsigned nonce)
 {
 	static struct cases c;
 
 	need(neach * TRANSPORTS + nonce <= CASES);
-	own_folder();
-	if (!gpus())
+	proc_own_folder();
+	if (!gpu_reader_gpus())
 		return 77;
 	for (unsigned i = 0; i < neach; i++)
 		for (enum transport k = each[i].first; k < TRANSPORTS; k++)
-			if (is_wanted(transport_name[k]))
+			if (is_wanted(gpu_reader_transport_name[k]))
 				add_case(&c, &each[i], k);
 	for (unsigned i = 0; i < nonce && is_wanted("once"); i++) {
 		c.test[c.n] = once[i];
-		c.test[c.n++].teardown_func = end_children;
+		c.test[c.n++].teardown_func = proc_end_children;
 	}
 	if (getenv("TEST_ONLY"))
 		cmocka_set_test_filter(getenv("TEST_ONLY"));

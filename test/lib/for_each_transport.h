@@ -16,7 +16,7 @@
 #endif
 
 /* Has this process given back all that it took of the GPUs? */
-bool nothing_is_left(void);
+bool transport_nothing_is_left(void);
 
 struct transport_test {
 	const char *name;
@@ -33,36 +33,37 @@ struct transport_test {
 	}
 
 /* A reader on a GPU that comes, and goes without having taken anything. */
-void join_and_leave(const struct reader_proc *r);
+void transport_join_and_leave(const struct reader_proc *r);
 
 /* A producer for readers of this transport. */
-pid_t start_source(const struct source *src, enum transport transport);
+pid_t transport_start_source(const struct source *src,
+			     enum transport transport);
 
 /* Readers of one stream, all of which end well. */
-void run_reader_procs(const struct source *src, struct reader_proc *r,
-		      unsigned n);
+void transport_run_readers(const struct source *src, struct reader_proc *r,
+			   unsigned n);
 
 /* One child of a stream of its own. */
-void run_as(void (*fn)(const struct reader_proc *r),
-	    const struct reader_proc *r);
+void transport_run_as(void (*fn)(const struct reader_proc *r),
+		      const struct reader_proc *r);
 
 /* A stream "small", of 1000 images with fields beside them. */
-extern const struct source small_source;
+extern const struct source transport_small_source;
 
 /* One child of that stream, in batches of 16, by the case's transport. */
-void run_small(void (*fn)(const struct reader_proc *r), void **state);
+void transport_run_small(void (*fn)(const struct reader_proc *r), void **state);
 
 /* Skip a test that numbers so many as it likes. */
-void need_gpus(unsigned n);
+void transport_need_gpus(unsigned n);
 
-enum transport case_transport(void **state);
+enum transport transport_of_case(void **state);
 
 /*
  * Run tests for each transport, and others once.  The exit status: 77 where
  * there is no GPU.
  */
-int run_for_each_transport(const char *group, const struct transport_test *each,
-			   unsigned neach, const struct CMUnitTest *once,
-			   unsigned nonce);
+int transport_run_each(const char *group, const struct transport_test *each,
+		       unsigned neach, const struct CMUnitTest *once,
+		       unsigned nonce);
 
 #endif

@@ -14,7 +14,7 @@
 /* GPUs that readers have asked producers for so far; shared with these. */
 static _Atomic uint32_t *asked_for;
 
-const char *const transport_name[] = {
+const char *const gpu_reader_transport_name[] = {
 	"host",   "pinned", "staged", "staged_stored",
 	"shared", "stored", "legacy", "legacy_stored",
 };
@@ -54,8 +54,8 @@ static uint32_t gpu_bit(const struct reader_proc *r)
 static void note_what_is_asked_for(const struct reader_proc *r)
 {
 	static _Atomic uint32_t mine;
-	uint32_t own = on_gpu(r->transport) ? gpu_bit(r) : 0;
-	int transport = api_transport(r->transport);
+	uint32_t own = gpu_reader_on_gpu(r->transport) ? gpu_bit(r) : 0;
+	int transport = gpu_reader_transport(r->transport);
 
 	if (!simcuda_may_use)
 		return;
@@ -65,14 +65,14 @@ static void note_what_is_asked_for(const struct reader_proc *r)
 		atomic_fetch_or(asked_for, own);
 }
 
-unsigned gpus(void)
+unsigned gpu_reader_gpus(void)
 {
 	static int n = -1;
 	pid_t pid;
 
 	if (n >= 0)
 		return (unsigned)n;
-	pid = spawn();
+	pid = proc_spawn();
 	if (pid == 0) {
 		char line[256] = "";
 
@@ -82,28 +82,28 @@ unsigned gpus(void)
 		fflush(stdout);
 		_exit(n);
 	}
-	n = ended(pid);
+	n = proc_ended(pid);
 	if (n < 0 || n > 255)
 		die("looking for GPUs ended with %d", n);
 	return (unsigned)n;
 }
 
-void set(const char *name, const char *value)
+void gpu_reader_set(const char *name, const char *value)
 {
 	need(setenv(name, value, 1) == 0);
 }
 
-bool on_gpu(enum transport k)
+bool gpu_reader_on_gpu(enum transport k)
 {
 	return k >= STAGED;
 }
 
-bool as_stored(enum transport k)
+bool gpu_reader_as_stored(enum transport k)
 {
 	return k == STAGED_STORED || k == STORED || k == LEGACY_STORED;
 }
 
-int api_transport(enum transport k)
+int gpu_reader_transport(enum transport k)
 {
 	switch (k) {
 	case HOST:
@@ -123,7 +123,7 @@ int api_transport(enum transport k)
 	return 0;
 }
 
-struct tsock_opts opts_of(const struct reader_proc *r)
+struct tsock_opts gpu_reader_opts(const struct reader_proc *r)
 {
 	struct tsock_opts o = TSOCK_OPTS_INIT;
 
@@ -134,12 +134,13 @@ struct tsock_opts opts_of(const struct reader_proc *r)
 	o.rank = r->rank;
 	o.world = r->world;
 	memset(o.job, r->world > 1 ? 7 + (int)r->job : 0, sizeof(o.job));
-	o.flags = r->flags | (as_stored(r->transport) ? TSOCK_GPU_STORED : 0);
-	if (r->writes && !on_gpu(r->transport))
+	o.flags = r->flags |
+		  (gpu_reader_as_stored(r->transport) ? TSOCK_GPU_STORED : 0);
+	if (r->writes && !gpu_reader_on_gpu(r->transport))
 		o.flags |= TSOCK_WRITABLE;
 	o.timeout_ms = 20000;
-	o.device = on_gpu(r->transport) ? r->device : -1;
-	o.transport = (uint32_t)api_transport(r->transport);
+	o.device = gpu_reader_on_gpu(r->transport) ? r->device : -1;
+	o.transport = (uint32_t)gpu_reader_transport(r->transport);
 	if (r->floats) {
 		o.dtype = TSOCK_F32;
 		o.layout = TSOCK_CHW;
@@ -162,26 +163,26 @@ static void make_copy(struct gpu_reader *s, struct copy *l)
 	for (unsigned i = 0; i < FIELDS; i++) {
 		uint64_t bytes = s->bytes[i] * s->r->batch;
 
-		if (!on_gpu(s->r->transport)) {
+		if (!gpu_reader_on_gpu(s->r->transport)) {
 			l->host[i] = malloc(bytes);
 			continue;
 		}
 		cu(cudaMallocHost((void **)&l->host[i], bytes));
-		if (as_stored(s->r->transport))
+		if (gpu_reader_as_stored(s->r->transport))
 			cu(cudaMalloc((void **)&l->device[i], bytes));
 	}
 }
 
 void gpu_reader_open(struct gpu_reader *s, const struct reader_proc *r)
 {
-	struct tsock_opts o = opts_of(r);
+	struct tsock_opts o = gpu_reader_opts(r);
 
 	memset(s, 0, sizeof(*s));
 	s->r = r;
 	if (r->visible)
 		setenv("CUDA_VISIBLE_DEVICES", r->visible, 1);
 	if (r->delay_us)
-		pause_us(r->delay_us);
+		proc_pause_us(r->delay_us);
 	if (tsock_open(r->src->name, &o, &s->t))
 		die("open: %s", tsock_errmsg());
 	for (unsigned i = 0; i < FIELDS; i++) {
@@ -190,7 +191,7 @@ void gpu_reader_open(struct gpu_reader *s, const struct reader_proc *r)
 		need(tsock_get_field(s->t, i, &f) == 0);
 		s->bytes[i] = bytes_of(&f);
 	}
-	if (on_gpu(r->transport)) {
+	if (gpu_reader_on_gpu(r->transport)) {
 		cu(cudaSetDevice(r->device));
 		for (unsigned i = 0; i < 4; i++)
 			cu(cudaStreamCreateWithFlags(&s->stream[i],
@@ -200,16 +201,17 @@ void gpu_reader_open(struct gpu_reader *s, const struct reader_proc *r)
 		make_copy(s, &s->copy[i]);
 }
 
-void check_image(const struct gpu_reader *s, const void *image, uint64_t q)
+void gpu_reader_check_image(const struct gpu_reader *s, const void *image,
+			    uint64_t q)
 {
 	const float *f = image;
 	uint8_t raw[PIXELS];
 
-	fill_payload(raw, PIXELS, q ^ 77);
+	stream_fill_payload(raw, PIXELS, q ^ 77);
 	if (!s->r->floats) {
 		if (memcmp(raw, image, PIXELS))
 			die("%s: torn image %llu",
-			    transport_name[s->r->transport],
+			    gpu_reader_transport_name[s->r->transport],
 			    (unsigned long long)q);
 		return;
 	}
@@ -217,24 +219,25 @@ void check_image(const struct gpu_reader *s, const void *image, uint64_t q)
 		for (unsigned p = 0; p < SIDE * SIDE; p++)
 			if (f[c * SIDE * SIDE + p] != raw[p * 3 + c] / 255.0f)
 				die("%s: wrong image %llu",
-				    transport_name[s->r->transport],
+				    gpu_reader_transport_name[s->r->transport],
 				    (unsigned long long)q);
 }
 
-void check_copy(const struct gpu_reader *s, const struct copy *l)
+void gpu_reader_check_copy(const struct gpu_reader *s, const struct copy *l)
 {
 	const struct source *src = s->r->src;
 	const int64_t *label = (const void *)l->host[1];
 	const int64_t *index = (const void *)l->host[2];
 
-	check_samples(src, transport_name[s->r->transport], l->seq, l->count,
-		      l->host[0], label, index);
+	stream_check_samples(src, gpu_reader_transport_name[s->r->transport],
+			     l->seq, l->count, l->host[0], label, index);
 	for (uint64_t i = 0; i < l->count; i++)
-		check_image(s, l->host[3] + i * s->bytes[3], l->seq + i);
+		gpu_reader_check_image(s, l->host[3] + i * s->bytes[3],
+				       l->seq + i);
 }
 
-void queue_copy(struct gpu_reader *s, tsock_batch *b, struct copy *l,
-		cudaStream_t stream)
+void gpu_reader_queue_copy(struct gpu_reader *s, tsock_batch *b, struct copy *l,
+			   cudaStream_t stream)
 {
 	l->seq = tsock_batch_seq(b);
 	l->count = tsock_batch_count(b);
@@ -244,11 +247,11 @@ void queue_copy(struct gpu_reader *s, tsock_batch *b, struct copy *l,
 		uint64_t bytes = s->bytes[i] * l->count;
 		const void *from = l->device[i];
 
-		if (!on_gpu(s->r->transport)) {
+		if (!gpu_reader_on_gpu(s->r->transport)) {
 			memcpy(l->host[i], tsock_batch_data(b, i), bytes);
 			continue;
 		}
-		if (!as_stored(s->r->transport))
+		if (!gpu_reader_as_stored(s->r->transport))
 			from = tsock_batch_data(b, i);
 		else if (tsock_batch_convert(b, i, l->device[i], stream))
 			die("convert: %s", tsock_errmsg());
@@ -258,28 +261,29 @@ void queue_copy(struct gpu_reader *s, tsock_batch *b, struct copy *l,
 	}
 }
 
-void finish_copy(struct gpu_reader *s, struct copy *l)
+void gpu_reader_finish_copy(struct gpu_reader *s, struct copy *l)
 {
 	if (!l->busy)
 		return;
-	if (on_gpu(s->r->transport))
+	if (gpu_reader_on_gpu(s->r->transport))
 		cu(cudaStreamSynchronize(l->at));
-	check_copy(s, l);
+	gpu_reader_check_copy(s, l);
 	l->busy = false;
 }
 
-void leave_to_gpu(struct gpu_reader *s, tsock_batch *b, unsigned turn)
+void gpu_reader_leave_to_gpu(struct gpu_reader *s, tsock_batch *b,
+			     unsigned turn)
 {
 	unsigned n = s->r->streams ? s->r->streams : 1;
 	struct copy *l = &s->copy[1 + turn % DEFER];
 	cudaStream_t at = s->stream[turn % n];
 
-	finish_copy(s, l);
-	for (unsigned i = 0; i < n && on_gpu(s->r->transport); i++)
-		if (!as_stored(s->r->transport) &&
+	gpu_reader_finish_copy(s, l);
+	for (unsigned i = 0; i < n && gpu_reader_on_gpu(s->r->transport); i++)
+		if (!gpu_reader_as_stored(s->r->transport) &&
 		    tsock_batch_use(b, s->stream[(turn + i) % n]))
 			die("use: %s", tsock_errmsg());
-	queue_copy(s, b, l, at);
+	gpu_reader_queue_copy(s, b, l, at);
 	tsock_batch_release(b);
 }
 
@@ -292,7 +296,7 @@ static void scribble(struct gpu_reader *s, tsock_batch *b)
 		uint64_t bytes = s->bytes[i] * tsock_batch_count(b);
 		void *at = s->copy[0].device[i];
 
-		if (!on_gpu(k)) {
+		if (!gpu_reader_on_gpu(k)) {
 			memset(tsock_batch_data_mut(b, i), 0xee, bytes);
 			continue;
 		}
@@ -307,27 +311,28 @@ static void scribble(struct gpu_reader *s, tsock_batch *b)
 
 void gpu_reader_check(struct gpu_reader *s, tsock_batch *b, unsigned turn)
 {
-	bool common = on_gpu(s->r->transport) && s->r->transport != STAGED &&
-		      !as_stored(s->r->transport);
+	bool common = gpu_reader_on_gpu(s->r->transport) &&
+		      s->r->transport != STAGED &&
+		      !gpu_reader_as_stored(s->r->transport);
 
 	/* What was written into this copy's memory before. */
-	if (s->r->writes && on_gpu(s->r->transport))
+	if (s->r->writes && gpu_reader_on_gpu(s->r->transport))
 		cu(cudaStreamSynchronize(s->stream[1]));
-	queue_copy(s, b, &s->copy[0], s->stream[0]);
-	finish_copy(s, &s->copy[0]);
+	gpu_reader_queue_copy(s, b, &s->copy[0], s->stream[0]);
+	gpu_reader_finish_copy(s, &s->copy[0]);
 	if (s->r->writes && !common)
 		scribble(s, b);
 	else
-		leave_to_gpu(s, b, turn);
+		gpu_reader_leave_to_gpu(s, b, turn);
 }
 
 void gpu_reader_settle(struct gpu_reader *s)
 {
-	for (unsigned i = 0; i < 4 && on_gpu(s->r->transport); i++)
+	for (unsigned i = 0; i < 4 && gpu_reader_on_gpu(s->r->transport); i++)
 		cu(cudaStreamSynchronize(s->stream[i]));
 	for (unsigned i = 1; i <= DEFER; i++)
 		if (s->copy[i].busy)
-			check_copy(s, &s->copy[i]);
+			gpu_reader_check_copy(s, &s->copy[i]);
 	for (unsigned i = 0; i <= DEFER; i++)
 		s->copy[i].busy = false;
 }
@@ -341,9 +346,9 @@ bool gpu_reader_begin(struct gpu_reader *s)
 	if (err)
 		die("begin: %s", tsock_errmsg());
 	s->begun++;
-	if (tsock_transport(s->t) != api_transport(s->r->transport))
+	if (tsock_transport(s->t) != gpu_reader_transport(s->r->transport))
 		die("transport %d for %s", tsock_transport(s->t),
-		    transport_name[s->r->transport]);
+		    gpu_reader_transport_name[s->r->transport]);
 	return true;
 }
 
@@ -365,21 +370,21 @@ void gpu_reader_epoch(struct gpu_reader *s)
 	tsock_batch *b;
 	int err;
 
-	tally_begin(&y, s->r->src, s->r->batch, s->r->flags);
+	reader_tally_begin(&y, s->r->src, s->r->batch, s->r->flags);
 	while ((err = tsock_next(s->t, -1, &b)) == 0) {
-		tally_add(&y, b);
+		reader_tally_add(&y, b);
 		gpu_reader_check(s, b, turn++);
 	}
 	if (err != TSOCK_EEPOCH)
 		die("next: %s", tsock_errmsg());
-	tally_end(&y, s->r->join != TSOCK_JOIN_NOW || s->begun > 1);
+	reader_tally_end(&y, s->r->join != TSOCK_JOIN_NOW || s->begun > 1);
 	gpu_reader_settle(s);
 }
 
 static void free_copy(const struct gpu_reader *s, struct copy *l)
 {
 	for (unsigned i = 0; i < FIELDS; i++) {
-		if (!on_gpu(s->r->transport)) {
+		if (!gpu_reader_on_gpu(s->r->transport)) {
 			free(l->host[i]);
 			continue;
 		}
@@ -394,11 +399,11 @@ void gpu_reader_close(struct gpu_reader *s)
 	tsock_close(s->t);
 	for (unsigned i = 0; i <= DEFER; i++)
 		free_copy(s, &s->copy[i]);
-	for (unsigned i = 0; i < 4 && on_gpu(s->r->transport); i++)
+	for (unsigned i = 0; i < 4 && gpu_reader_on_gpu(s->r->transport); i++)
 		cu(cudaStreamDestroy(s->stream[i]));
 }
 
-void read_to_the_end(const struct reader_proc *r)
+void gpu_reader_read_to_the_end(const struct reader_proc *r)
 {
 	struct gpu_reader s;
 
@@ -408,10 +413,10 @@ void read_to_the_end(const struct reader_proc *r)
 	gpu_reader_close(&s);
 }
 
-pid_t start_as(void (*fn)(const struct reader_proc *r),
-	       const struct reader_proc *r)
+pid_t gpu_reader_start_as(void (*fn)(const struct reader_proc *r),
+			  const struct reader_proc *r)
 {
-	pid_t pid = spawn();
+	pid_t pid = proc_spawn();
 
 	if (pid == 0) {
 		fn(r);
@@ -420,7 +425,7 @@ pid_t start_as(void (*fn)(const struct reader_proc *r),
 	return pid;
 }
 
-pid_t start_reader_proc(const struct reader_proc *r)
+pid_t gpu_reader_start(const struct reader_proc *r)
 {
-	return start_as(read_to_the_end, r);
+	return gpu_reader_start_as(gpu_reader_read_to_the_end, r);
 }

@@ -39,12 +39,12 @@ enum transport {
 	TRANSPORTS,
 };
 
-extern const char *const transport_name[];
+extern const char *const gpu_reader_transport_name[];
 
 /* How many there are; the first time it says why there is none. */
-unsigned gpus(void);
+unsigned gpu_reader_gpus(void);
 
-void set(const char *name, const char *value);
+void gpu_reader_set(const char *name, const char *value);
 
 struct reader_proc {
 	const struct source *src;
@@ -76,33 +76,35 @@ struct gpu_reader {
 	unsigned begun; /* epochs */
 };
 
-bool on_gpu(enum transport k);
+bool gpu_reader_on_gpu(enum transport k);
 
-bool as_stored(enum transport k);
+bool gpu_reader_as_stored(enum transport k);
 
-int api_transport(enum transport k);
+int gpu_reader_transport(enum transport k);
 
 /*
  * For the process that is that reader.  On the simulation it may have a context
  * on that GPU alone from now on, and a producer where a reader asked for one:
  * a process that makes another one ends with a report.
  */
-struct tsock_opts opts_of(const struct reader_proc *r);
+struct tsock_opts gpu_reader_opts(const struct reader_proc *r);
 
 void gpu_reader_open(struct gpu_reader *s, const struct reader_proc *r);
 
-void check_image(const struct gpu_reader *s, const void *image, uint64_t q);
+void gpu_reader_check_image(const struct gpu_reader *s, const void *image,
+			    uint64_t q);
 
-void check_copy(const struct gpu_reader *s, const struct copy *l);
+void gpu_reader_check_copy(const struct gpu_reader *s, const struct copy *l);
 
 /* Queue copies of the batch to the host in a stream. */
-void queue_copy(struct gpu_reader *s, tsock_batch *b, struct copy *l,
-		cudaStream_t stream);
+void gpu_reader_queue_copy(struct gpu_reader *s, tsock_batch *b, struct copy *l,
+			   cudaStream_t stream);
 
-void finish_copy(struct gpu_reader *s, struct copy *l);
+void gpu_reader_finish_copy(struct gpu_reader *s, struct copy *l);
 
 /* Name the streams, queue a late copy in one of them, give the batch back. */
-void leave_to_gpu(struct gpu_reader *s, tsock_batch *b, unsigned turn);
+void gpu_reader_leave_to_gpu(struct gpu_reader *s, tsock_batch *b,
+			     unsigned turn);
 
 /* A batch that was taken: look at it, and give it back. */
 void gpu_reader_check(struct gpu_reader *s, tsock_batch *b, unsigned turn);
@@ -119,12 +121,12 @@ void gpu_reader_epoch(struct gpu_reader *s);
 
 void gpu_reader_close(struct gpu_reader *s);
 
-void read_to_the_end(const struct reader_proc *r);
+void gpu_reader_read_to_the_end(const struct reader_proc *r);
 
 /* A child that does this, and ends well. */
-pid_t start_as(void (*fn)(const struct reader_proc *r),
-	       const struct reader_proc *r);
+pid_t gpu_reader_start_as(void (*fn)(const struct reader_proc *r),
+			  const struct reader_proc *r);
 
-pid_t start_reader_proc(const struct reader_proc *r);
+pid_t gpu_reader_start(const struct reader_proc *r);
 
 #endif

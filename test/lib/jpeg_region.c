@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-const struct jpeg_sampling jpeg_sampling[JPEG_SAMPLINGS] = {
+const struct jpeg_region_sampling jpeg_region_sampling[JPEG_SAMPLINGS] = {
 	{ 3, 0, { { 1, 1 } } },
 	{ 3, 0, { { 2, 1 } } },
 	{ 3, 0, { { 2, 2 } } },
@@ -48,8 +48,8 @@ static unsigned light(unsigned p, unsigned black)
 	return black > ink ? black - ink : 0;
 }
 
-struct jpeg_picture jpeg_reference_fast(const struct image_gen_bytes *f,
-					unsigned fast)
+struct jpeg_picture jpeg_region_reference_fast(const struct image_gen_bytes *f,
+					       unsigned fast)
 {
 	struct jpeg_decompress_struct c;
 	struct jpeg_error_mgr err;
@@ -87,9 +87,9 @@ struct jpeg_picture jpeg_reference_fast(const struct image_gen_bytes *f,
 	return p;
 }
 
-struct jpeg_picture jpeg_reference(const struct image_gen_bytes *f)
+struct jpeg_picture jpeg_region_reference(const struct image_gen_bytes *f)
 {
-	return jpeg_reference_fast(f, 0);
+	return jpeg_region_reference_fast(f, 0);
 }
 
 /* A pixel of a strip. */
@@ -141,7 +141,8 @@ int jpeg_region_planes(struct tsi_decoder *j, const struct image_gen_bytes *f,
 	return err ? err : region(j, rect, out);
 }
 
-struct tsi_rect jpeg_pick(const struct jpeg_picture *p, int n, uint64_t *state)
+struct tsi_rect jpeg_region_pick(const struct jpeg_picture *p, int n,
+				 uint64_t *state)
 {
 	struct tsi_rect r = { 0, 0, p->width, p->height };
 

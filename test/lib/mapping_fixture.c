@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint64_t even[2] = { 24576, 1 };
-const uint64_t odd[2] = { 299 * 299 * 3, 1 };
-const uint64_t both[4] = { 24576, 20001, 8, 1 };
+const uint64_t mapping_even[2] = { 24576, 1 };
+const uint64_t mapping_odd[2] = { 299 * 299 * 3, 1 };
+const uint64_t mapping_both[4] = { 24576, 20001, 8, 1 };
 
-void open_windows(struct tsi_mapping *w, const struct fixture_ring *f,
+void mapping_open(struct tsi_mapping *w, const struct fixture_ring *f,
 		  enum tsi_mapping_mode mode)
 {
 	int fd[TSOCK_MAX_FIELDS];
@@ -23,27 +23,27 @@ void open_windows(struct tsi_mapping *w, const struct fixture_ring *f,
 	assert_int_equal(w->mode, mode);
 }
 
-void spot_init(const struct tsi_mapping *w, struct tsi_placement *s)
+void mapping_spot_init(const struct tsi_mapping *w, struct tsi_placement *s)
 {
 	memset(s, 0, sizeof(*s));
 	s->small = malloc(w->small_bytes + 1);
 	assert_non_null(s->small);
 }
 
-void spot_free(struct tsi_placement *s)
+void mapping_spot_free(struct tsi_placement *s)
 {
 	free(s->small);
 	free(s->copy);
 }
 
-void place(struct tsi_mapping *w, uint64_t first, uint64_t count,
-	   struct tsi_placement *s)
+void mapping_place(struct tsi_mapping *w, uint64_t first, uint64_t count,
+		   struct tsi_placement *s)
 {
 	assert_int_equal(tsi_mapping_place(w, first, count, s), 0);
 }
 
-bool shows(const struct fixture_ring *f, const struct tsi_placement *s,
-	   uint64_t first)
+bool mapping_shows(const struct fixture_ring *f, const struct tsi_placement *s,
+		   uint64_t first)
 {
 	for (unsigned i = 0; i < f->geometry.nfields; i++)
 		if (!fixture_ring_equal(f, i, s->data[i], first, s->count))
@@ -51,14 +51,15 @@ bool shows(const struct fixture_ring *f, const struct tsi_placement *s,
 	return true;
 }
 
-void scribble(const struct fixture_ring *f, struct tsi_placement *s)
+void mapping_scribble(const struct fixture_ring *f, struct tsi_placement *s)
 {
 	for (unsigned i = 0; i < f->geometry.nfields; i++)
 		memset(s->data[i], 0xee,
 		       s->count * f->geometry.field[i].sample_bytes);
 }
 
-bool is_scribbled(const struct fixture_ring *f, const struct tsi_placement *s)
+bool mapping_is_scribbled(const struct fixture_ring *f,
+			  const struct tsi_placement *s)
 {
 	for (unsigned i = 0; i < f->geometry.nfields; i++) {
 		const uint8_t *p = s->data[i];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "test/lib/next_producer.h"
 
-struct source restart_source(const char *name)
+struct source next_producer_restart(const char *name)
 {
 	return (struct source){ .name = name,
 				.n = 2000,
@@ -13,17 +13,17 @@ struct source restart_source(const char *name)
 				.identity = "kind=test\nseed=1\n" };
 }
 
-struct next_producer prepare_next(struct source src)
+struct next_producer next_producer_prepare(struct source src)
 {
 	struct next_producer p;
 
 	assert_int_equal(pipe(p.go), 0);
 	src.go = p.go[0];
-	p.pid = start_producer(&src);
+	p.pid = stream_start_producer(&src);
 	return p;
 }
 
-pid_t begin_next(struct next_producer *p)
+pid_t next_producer_begin(struct next_producer *p)
 {
 	assert_int_equal(write(p->go[1], "", 1), 1);
 	close(p->go[0]);

@@ -9,7 +9,7 @@
 #include "test/lib/reader.h"
 
 /* A stream of 2000 samples for each epoch, with a ring of 256, slowly made. */
-struct source restart_source(const char *name);
+struct source next_producer_restart(const char *name);
 
 /*
  * The next producer, which begins when this process says so: it is forked
@@ -21,8 +21,8 @@ struct next_producer {
 	int go[2];
 };
 
-struct next_producer prepare_next(struct source src);
+struct next_producer next_producer_prepare(struct source src);
 
-pid_t begin_next(struct next_producer *p);
+pid_t next_producer_begin(struct next_producer *p);
 
 #endif

@@ -4,7 +4,7 @@
  */
 #include "test/lib/proc.h"
 
-void pause_us(unsigned us)
+void proc_pause_us(unsigned us)
 {
 	struct timespec ts = { us / 1000000, (long)(us % 1000000) * 1000 };
 
@@ -12,7 +12,7 @@ void pause_us(unsigned us)
 		;
 }
 
-void log_line(void *arg, int level, const char *line)
+void proc_log_line(void *arg, int level, const char *line)
 {
 	(void)arg;
 	if (level <= TSOCK_LOG_WARN || getenv("TEST_VERBOSE"))
@@ -25,7 +25,7 @@ static struct {
 	unsigned n;
 } children;
 
-pid_t spawn(void)
+pid_t proc_spawn(void)
 {
 	pid_t parent = getpid(), pid;
 
@@ -39,7 +39,7 @@ pid_t spawn(void)
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		if (getppid() != parent)
 			_exit(1);
-		tsock_set_logger(log_line, NULL);
+		tsock_set_logger(proc_log_line, NULL);
 		children.n = 0;
 	} else if (children.n < 64) {
 		children.pid[children.n++] = pid;
@@ -55,7 +55,7 @@ static void forget(pid_t pid)
 			children.pid[i] = children.pid[--children.n];
 }
 
-bool has_ended(pid_t pid)
+bool proc_has_ended(pid_t pid)
 {
 	siginfo_t info = { .si_pid = 0 };
 
@@ -63,7 +63,7 @@ bool has_ended(pid_t pid)
 	       info.si_pid == pid;
 }
 
-int ended(pid_t pid)
+int proc_ended(pid_t pid)
 {
 	int status, rc;
 
@@ -77,25 +77,25 @@ int ended(pid_t pid)
 				 : 1000 + WTERMSIG(status);
 }
 
-void kill_and_reap(pid_t pid)
+void proc_kill_and_reap(pid_t pid)
 {
 	siginfo_t info;
 
 	/* Once it was waited for, the number may be anybody's. */
 	if (!waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT))
 		kill(pid, SIGKILL);
-	ended(pid);
+	proc_ended(pid);
 }
 
-int end_children(void **state)
+int proc_end_children(void **state)
 {
 	(void)state;
 	while (children.n)
-		kill_and_reap(children.pid[children.n - 1]);
+		proc_kill_and_reap(children.pid[children.n - 1]);
 	return 0;
 }
 
-void own_folder(void)
+void proc_own_folder(void)
 {
 	static char folder[] = "/tmp/tsock-test-XXXXXX";
 

@@ -40,25 +40,25 @@
 			die("not so: %s (%s)", #cond, tsock_errmsg()); \
 	} while (0)
 
-void pause_us(unsigned us);
+void proc_pause_us(unsigned us);
 
-void log_line(void *arg, int level, const char *line);
+void proc_log_line(void *arg, int level, const char *line);
 
 /* A child; it dies with its parent. */
-pid_t spawn(void);
+pid_t proc_spawn(void);
 
 /* Has a child ended that nobody has waited for yet? */
-bool has_ended(pid_t pid);
+bool proc_has_ended(pid_t pid);
 
 /* Wait for a child: its exit status, 1000 + the signal, or -1. */
-int ended(pid_t pid);
+int proc_ended(pid_t pid);
 
-void kill_and_reap(pid_t pid);
+void proc_kill_and_reap(pid_t pid);
 
 /* A test that failed leaves its children to this. */
-int end_children(void **state);
+int proc_end_children(void **state);
 
 /* A fresh folder for the sockets unless the runner has made one. */
-void own_folder(void);
+void proc_own_folder(void);
 
 #endif

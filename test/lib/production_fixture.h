@@ -13,43 +13,17 @@
 #define N 40
 #define C 256
 
-static struct tsi_sync sync_;
-static struct tsi_gate gate;
-static struct tsi_production p;
-static struct fixture_ring base;
+extern struct tsi_sync production_sync;
+extern struct tsi_gate production_gate;
+extern struct tsi_production production_p;
+extern struct fixture_ring production_base;
 
-static inline void begin(void)
-{
-	static const uint64_t bytes[] = { 64 };
+void production_begin(void);
 
-	memset(&p, 0, sizeof(p));
-	memset(&gate, 0, sizeof(gate));
-	tsi_sync_init(&sync_);
-	make(N, 16, C, TSI_NEVER);
-	tsi_gate_init(&gate, &sync_, &m);
-	fixture_ring_make(&base, bytes, 1, C, 4);
-	tsi_gate_add_ring(&gate, 0, &base.ring);
-	assert_int_equal(tsi_production_init(&p, C, &sync_, &m, &gate), 0);
-}
+void production_begin_with_reader(void);
 
-static inline void begin_with_reader(void)
-{
-	begin();
-	tsi_sync_lock(&sync_);
-	join(TSOCK_JOIN_EPOCH, 0);
-	tsi_sync_unlock(&sync_);
-}
+void production_end(void);
 
-static inline void end(void)
-{
-	tsi_production_fini(&p);
-	fixture_ring_free(&base);
-	tsi_sync_fini(&sync_);
-}
-
-static inline uint64_t head(void)
-{
-	return atomic_load(&base.ring.shared->head);
-}
+uint64_t production_head(void);
 
 #endif

@@ -9,26 +9,26 @@
 
 static _Atomic uint64_t *checked; /* shared with all children; or NULL */
 
-void count_checked(void)
+void reader_count_checked(void)
 {
 	checked = mmap(NULL, sizeof(*checked), PROT_READ | PROT_WRITE,
 		       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	assert_true(checked != MAP_FAILED);
 }
 
-void add_checked(uint64_t samples)
+void reader_add_checked(uint64_t samples)
 {
 	if (checked)
 		atomic_fetch_add(checked, samples);
 }
 
-uint64_t samples_checked(void)
+uint64_t reader_samples_checked(void)
 {
 	return checked ? atomic_load(checked) : 0;
 }
 
-void tally_begin(struct tally *y, const struct source *src, uint32_t batch,
-		 uint32_t flags)
+void reader_tally_begin(struct tally *y, const struct source *src,
+			uint32_t batch, uint32_t flags)
 {
 	*y = (struct tally){ .src = src, .batch = batch, .flags = flags };
 	y->first = y->want = UINT64_MAX;
@@ -36,7 +36,7 @@ void tally_begin(struct tally *y, const struct source *src, uint32_t batch,
 	need(y->seen);
 }
 
-void tally_add(struct tally *y, const tsock_batch *b)
+void reader_tally_add(struct tally *y, const tsock_batch *b)
 {
 	uint64_t seq = tsock_batch_seq(b), c = tsock_batch_count(b);
 
@@ -47,15 +47,16 @@ void tally_add(struct tally *y, const tsock_batch *b)
 		    (unsigned long long)seq, (unsigned long long)y->want);
 	need(c >= 1 && c <= y->batch);
 	for (uint64_t i = 0; i < c; i++)
-		if (y->seen[index_of(y->src, seq + i)]++)
+		if (y->seen[stream_index_of(y->src, seq + i)]++)
 			die("batch %u: index %llu twice", y->batch,
-			    (unsigned long long)index_of(y->src, seq + i));
+			    (unsigned long long)stream_index_of(y->src,
+								seq + i));
 	y->want = seq + c;
 	y->got += c;
 	y->full += c == y->batch;
 }
 
-void tally_end(struct tally *y, bool whole)
+void reader_tally_end(struct tally *y, bool whole)
 {
 	uint64_t n = y->src->n;
 
@@ -69,7 +70,7 @@ void tally_end(struct tally *y, bool whole)
 		need(y->got >= 1 && y->got <= n);
 }
 
-tsock *connect_reader(const struct reader *r)
+tsock *reader_connect(const struct reader *r)
 {
 	struct tsock_opts o = TSOCK_OPTS_INIT;
 	tsock *t;
@@ -91,7 +92,8 @@ tsock *connect_reader(const struct reader *r)
 	return t;
 }
 
-void check_batch(const struct reader *r, const tsock_batch *b, uint64_t from)
+void reader_check_batch(const struct reader *r, const tsock_batch *b,
+			uint64_t from)
 {
 	const uint8_t *payload = tsock_batch_data(b, 0);
 	const int64_t *label = tsock_batch_data(b, 1);
@@ -99,44 +101,44 @@ void check_batch(const struct reader *r, const tsock_batch *b, uint64_t from)
 	char who[32];
 
 	snprintf(who, sizeof(who), "batch %u", r->batch);
-	check_samples(r->src, who, tsock_batch_seq(b) + from,
-		      tsock_batch_count(b) - from,
-		      payload + from * r->src->payload, label + from,
-		      index + from);
+	stream_check_samples(r->src, who, tsock_batch_seq(b) + from,
+			     tsock_batch_count(b) - from,
+			     payload + from * r->src->payload, label + from,
+			     index + from);
 }
 
-void read_epoch(const struct reader *r, tsock *t)
+void reader_read_epoch(const struct reader *r, tsock *t)
 {
 	struct tally y;
 	tsock_batch *b;
 	int err;
 
-	tally_begin(&y, r->src, r->batch, r->flags);
+	reader_tally_begin(&y, r->src, r->batch, r->flags);
 	while ((err = tsock_next(t, -1, &b)) == 0) {
-		tally_add(&y, b);
-		check_batch(r, b, 0);
-		add_checked(tsock_batch_count(b));
+		reader_tally_add(&y, b);
+		reader_check_batch(r, b, 0);
+		reader_add_checked(tsock_batch_count(b));
 		if (r->scribble)
 			memset(tsock_batch_data_mut(b, 0), 0xee,
 			       tsock_batch_count(b) * r->src->payload);
 		if (r->hold_us)
-			pause_us(r->hold_us);
+			proc_pause_us(r->hold_us);
 		if (!r->scribble)
-			check_batch(r, b, 0);
+			reader_check_batch(r, b, 0);
 		tsock_batch_release(b);
 	}
 	if (err != TSOCK_EEPOCH)
 		die("batch %u: next: %s", r->batch, tsock_errmsg());
-	tally_end(&y, r->join != TSOCK_JOIN_NOW);
+	reader_tally_end(&y, r->join != TSOCK_JOIN_NOW);
 }
 
-void read_all(const struct reader *r)
+void reader_read_all(const struct reader *r)
 {
 	tsock *t;
 
 	if (r->delay_us)
-		pause_us(r->delay_us);
-	t = connect_reader(r);
+		proc_pause_us(r->delay_us);
+	t = reader_connect(r);
 	for (uint32_t e = 0; e < r->epochs; e++) {
 		int err = tsock_begin(t);
 
@@ -144,17 +146,17 @@ void read_all(const struct reader *r)
 			break;
 		if (err)
 			die("begin: %s", tsock_errmsg());
-		read_epoch(r, t);
+		reader_read_epoch(r, t);
 	}
 	tsock_close(t);
 }
 
-pid_t start_reader(const struct reader *r)
+pid_t reader_start(const struct reader *r)
 {
-	pid_t pid = spawn();
+	pid_t pid = proc_spawn();
 
 	if (pid == 0) {
-		read_all(r);
+		reader_read_all(r);
 		_exit(0);
 	}
 	return pid;

@@ -15,23 +15,23 @@ struct tally {
 	uint8_t *seen;
 };
 
-void tally_begin(struct tally *y, const struct source *src, uint32_t batch,
-		 uint32_t flags);
+void reader_tally_begin(struct tally *y, const struct source *src,
+			uint32_t batch, uint32_t flags);
 
 /* A batch: the next samples, none of which came before. */
-void tally_add(struct tally *y, const tsock_batch *b);
+void reader_tally_add(struct tally *y, const tsock_batch *b);
 
 /* The epoch is over, and was whole unless it began in the middle. */
-void tally_end(struct tally *y, bool whole);
+void reader_tally_end(struct tally *y, bool whole);
 
 /*
  * How many samples this process and its children have been handed, each of
- * which came in its turn and had its own bytes; counted from count_checked()
+ * which came in its turn and had its own bytes; counted from reader_count_checked()
  * on.
  */
-void count_checked(void);
-void add_checked(uint64_t samples);
-uint64_t samples_checked(void);
+void reader_count_checked(void);
+void reader_add_checked(uint64_t samples);
+uint64_t reader_samples_checked(void);
 
 struct reader {
 	const struct source *src;
@@ -46,15 +46,16 @@ struct reader {
 	const _Atomic bool *enough;
 };
 
-tsock *connect_reader(const struct reader *r);
+tsock *reader_connect(const struct reader *r);
 
-void check_batch(const struct reader *r, const tsock_batch *b, uint64_t from);
+void reader_check_batch(const struct reader *r, const tsock_batch *b,
+			uint64_t from);
 
 /* Read one epoch; every sample must come exactly once, in stream order. */
-void read_epoch(const struct reader *r, tsock *t);
+void reader_read_epoch(const struct reader *r, tsock *t);
 
-void read_all(const struct reader *r);
+void reader_read_all(const struct reader *r);
 
-pid_t start_reader(const struct reader *r);
+pid_t reader_start(const struct reader *r);
 
 #endif

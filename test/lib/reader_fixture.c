@@ -9,8 +9,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-const uint64_t big[2] = { 12288, 8 };
-const uint64_t small[2] = { 16, 8 };
+const uint64_t fixture_big[2] = { 12288, 8 };
+const uint64_t fixture_small[2] = { 16, 8 };
 
 static void on_over(void *context, const struct tsi_claim *c)
 {
@@ -78,21 +78,21 @@ void fixture_close(struct fixture *g)
 	fixture_free(g);
 }
 
-uint64_t tail_of(const struct fixture *g)
+uint64_t fixture_tail(const struct fixture *g)
 {
 	const struct tsi_tail_page *page = g->tail.base;
 
 	return atomic_load(&((struct tsi_tail_page *)(uintptr_t)page)->tail);
 }
 
-bool rang(const struct fixture *g)
+bool fixture_rang(const struct fixture *g)
 {
 	uint64_t n;
 
 	return read(g->event, &n, sizeof(n)) == sizeof(n);
 }
 
-struct tsock_batch *take(struct fixture *g, uint64_t n)
+struct tsock_batch *fixture_take(struct fixture *g, uint64_t n)
 {
 	struct tsock_batch *b;
 
@@ -104,7 +104,7 @@ struct tsock_batch *take(struct fixture *g, uint64_t n)
 	return b;
 }
 
-bool good(const struct fixture *g, const struct tsock_batch *b)
+bool fixture_good(const struct fixture *g, const struct tsock_batch *b)
 {
 	for (unsigned i = 0; i < 2; i++)
 		if (!fixture_ring_equal(&g->f, i, tsock_batch_data(b, i),

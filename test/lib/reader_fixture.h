@@ -33,7 +33,7 @@ struct fixture {
 };
 
 /* Samples of two fields of these sizes: big ones, and ones that are copied. */
-extern const uint64_t big[2], small[2];
+extern const uint64_t fixture_big[2], fixture_small[2];
 
 void fixture_make(struct fixture *g, const uint64_t *bytes,
 		  enum tsi_mapping_mode mode);
@@ -44,15 +44,15 @@ void fixture_free(struct fixture *g);
 /* The handle lets go; nothing is held. */
 void fixture_close(struct fixture *g);
 
-uint64_t tail_of(const struct fixture *g);
+uint64_t fixture_tail(const struct fixture *g);
 
 /* Was the producer's eventfd written to since the last call? */
-bool rang(const struct fixture *g);
+bool fixture_rang(const struct fixture *g);
 
 /* The next n samples, published just before. */
-struct tsock_batch *take(struct fixture *g, uint64_t n);
+struct tsock_batch *fixture_take(struct fixture *g, uint64_t n);
 
 /* Does it show its samples? */
-bool good(const struct fixture *g, const struct tsock_batch *b);
+bool fixture_good(const struct fixture *g, const struct tsock_batch *b);
 
 #endif

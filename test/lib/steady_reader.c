@@ -3,14 +3,14 @@
 
 #include <stdatomic.h>
 
-void check_floats(const struct reader *r, const tsock_batch *b)
+void steady_reader_check_floats(const struct reader *r, const tsock_batch *b)
 {
 	uint32_t side = r->src->image, plane = side * side, n = plane * 3;
 	const float *p = tsock_batch_data(b, 3);
 	uint8_t raw[8 * 8 * 3];
 
 	for (uint64_t i = 0; i < tsock_batch_count(b); i++) {
-		fill_payload(raw, n, (tsock_batch_seq(b) + i) ^ 77);
+		stream_fill_payload(raw, n, (tsock_batch_seq(b) + i) ^ 77);
 		for (uint32_t k = 0; k < n; k++)
 			if (p[i * n + k] !=
 			    (float)raw[k % plane * 3 + k / plane] / 255.0f)
@@ -38,10 +38,10 @@ static void read_part(const struct reader *r, tsock *t)
 		if (seq != want || seq % n + tsock_batch_count(b) > n)
 			die("rank %u: %llu in the place of %llu", r->rank,
 			    (unsigned long long)seq, (unsigned long long)want);
-		check_batch(r, b, 0);
-		add_checked(tsock_batch_count(b));
+		reader_check_batch(r, b, 0);
+		reader_add_checked(tsock_batch_count(b));
 		if (r->floats)
-			check_floats(r, b);
+			steady_reader_check_floats(r, b);
 		tsock_batch_release(b);
 		want += block;
 	}
@@ -50,15 +50,15 @@ static void read_part(const struct reader *r, tsock *t)
 	need(want == start + n / block * block + r->rank * r->batch);
 }
 
-pid_t start_steady(const struct reader *r)
+pid_t steady_reader_start(const struct reader *r)
 {
-	pid_t pid = spawn();
+	pid_t pid = proc_spawn();
 	uint64_t epoch = UINT64_MAX;
 	tsock *t;
 
 	if (pid)
 		return pid;
-	t = connect_reader(r);
+	t = reader_connect(r);
 	for (uint32_t e = 0; e < r->epochs; e++) {
 		if (r->enough && atomic_load(r->enough))
 			break;
@@ -73,7 +73,7 @@ pid_t start_steady(const struct reader *r)
 		if (r->world || r->floats)
 			read_part(r, t);
 		else
-			read_epoch(r, t);
+			reader_read_epoch(r, t);
 	}
 	tsock_close(t);
 	_exit(0);

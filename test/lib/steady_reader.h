@@ -9,12 +9,12 @@
 #include "test/lib/reader.h"
 
 /* Die unless field 3 has the images of these samples, as floats. */
-void check_floats(const struct reader *r, const tsock_batch *b);
+void steady_reader_check_floats(const struct reader *r, const tsock_batch *b);
 
 /*
  * A process that reads r->epochs epochs, each whole, by parts or by all
  * samples, or fewer if it is enough (r->enough), and ends with exit status 0.
  */
-pid_t start_steady(const struct reader *r);
+pid_t steady_reader_start(const struct reader *r);
 
 #endif

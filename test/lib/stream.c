@@ -6,7 +6,7 @@
 
 #define LOOKS 6000 /* a hundredth of a second each */
 
-uint64_t mix(uint64_t x)
+uint64_t stream_mix(uint64_t x)
 {
 	x += UINT64_C(0x9e3779b97f4a7c15);
 	x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -14,7 +14,7 @@ uint64_t mix(uint64_t x)
 	return x ^ (x >> 31);
 }
 
-uint64_t index_of(const struct source *src, uint64_t s)
+uint64_t stream_index_of(const struct source *src, uint64_t s)
 {
 	uint64_t e = s / src->n, place = s % src->n, lo = 0, len = src->n;
 	uint32_t k = src->segments ? src->segments : 1;
@@ -27,22 +27,22 @@ uint64_t index_of(const struct source *src, uint64_t s)
 			len = b - a;
 		}
 	}
-	return lo + (place - lo + mix(e) % len) % len;
+	return lo + (place - lo + stream_mix(e) % len) % len;
 }
 
-void fill_payload(uint8_t *p, uint32_t bytes, uint64_t s)
+void stream_fill_payload(uint8_t *p, uint32_t bytes, uint64_t s)
 {
 	for (uint32_t i = 0; i < bytes; i += 8) {
-		uint64_t x = mix(s * 4099 + i / 8);
+		uint64_t x = stream_mix(s * 4099 + i / 8);
 
 		memcpy(p + i, &x, bytes - i < 8 ? bytes - i : 8);
 	}
 }
 
-bool payload_is(const uint8_t *p, uint32_t bytes, uint64_t s)
+bool stream_payload_is(const uint8_t *p, uint32_t bytes, uint64_t s)
 {
 	for (uint32_t i = 0; i < bytes; i += 8) {
-		uint64_t x = mix(s * 4099 + i / 8);
+		uint64_t x = stream_mix(s * 4099 + i / 8);
 
 		if (memcmp(p + i, &x, bytes - i < 8 ? bytes - i : 8))
 			return false;
@@ -52,7 +52,7 @@ bool payload_is(const uint8_t *p, uint32_t bytes, uint64_t s)
 
 void (*stream_serves)(void);
 
-tsock_server *serve(const struct source *src)
+tsock_server *stream_serve(const struct source *src)
 {
 	struct tsock_field f[] = {
 		{ .name = "payload",
@@ -99,20 +99,20 @@ tsock_server *serve(const struct source *src)
 	return s;
 }
 
-void write_sample(tsock_server *s, const struct source *src, uint64_t q)
+void stream_write_sample(tsock_server *s, const struct source *src, uint64_t q)
 {
 	int64_t *label = tsock_serve_slot(s, 1, q);
 	int64_t *index = tsock_serve_slot(s, 2, q);
 
-	fill_payload(tsock_serve_slot(s, 0, q), src->payload, q);
+	stream_fill_payload(tsock_serve_slot(s, 0, q), src->payload, q);
 	*label = (int64_t)q;
-	*index = (int64_t)index_of(src, q);
+	*index = (int64_t)stream_index_of(src, q);
 	if (src->image)
-		fill_payload(tsock_serve_slot(s, 3, q),
-			     src->image * src->image * 3, q ^ 77);
+		stream_fill_payload(tsock_serve_slot(s, 3, q),
+				    src->image * src->image * 3, q ^ 77);
 }
 
-void produce(tsock_server *s, const struct source *src)
+void stream_produce(tsock_server *s, const struct source *src)
 {
 	uint64_t first;
 	int n;
@@ -121,16 +121,16 @@ void produce(tsock_server *s, const struct source *src)
 		/* Out of order, as workers finish. */
 		for (int i = n; i-- > 0;) {
 			if (src->pace_us)
-				pause_us(src->pace_us);
-			write_sample(s, src, first + (uint64_t)i);
+				proc_pause_us(src->pace_us);
+			stream_write_sample(s, src, first + (uint64_t)i);
 			tsock_serve_commit(s, first + (uint64_t)i, 1);
 		}
 	}
 }
 
-pid_t start_producer(const struct source *src)
+pid_t stream_start_producer(const struct source *src)
 {
-	pid_t pid = spawn();
+	pid_t pid = proc_spawn();
 
 	if (pid == 0) {
 		tsock_server *s;
@@ -138,12 +138,12 @@ pid_t start_producer(const struct source *src)
 
 		if (src->go && read(src->go, &byte, 1) != 1)
 			die("nobody said when the producer is to begin");
-		s = serve(src);
+		s = stream_serve(src);
 		if (src->served)
 			src->served(s, src);
-		produce(s, src);
+		stream_produce(s, src);
 		while (!tsock_serve_drained(s))
-			pause_us(10000);
+			proc_pause_us(10000);
 		tsock_serve_close(s);
 		if (src->closed)
 			src->closed();
@@ -152,9 +152,9 @@ pid_t start_producer(const struct source *src)
 	return pid;
 }
 
-void check_samples(const struct source *src, const char *who, uint64_t seq,
-		   uint64_t n, const uint8_t *payload, const int64_t *label,
-		   const int64_t *index)
+void stream_check_samples(const struct source *src, const char *who,
+			  uint64_t seq, uint64_t n, const uint8_t *payload,
+			  const int64_t *label, const int64_t *index)
 {
 	for (uint64_t i = 0; i < n; i++) {
 		uint64_t q = seq + i;
@@ -162,15 +162,16 @@ void check_samples(const struct source *src, const char *who, uint64_t seq,
 		if (label[i] != (int64_t)q)
 			die("%s: label %lld at place of %llu", who,
 			    (long long)label[i], (unsigned long long)q);
-		if (index[i] != (int64_t)index_of(src, q))
+		if (index[i] != (int64_t)stream_index_of(src, q))
 			die("%s: wrong index at %llu", who,
 			    (unsigned long long)q);
-		if (!payload_is(payload + i * src->payload, src->payload, q))
+		if (!stream_payload_is(payload + i * src->payload, src->payload,
+				       q))
 			die("%s: torn sample %llu", who, (unsigned long long)q);
 	}
 }
 
-struct tsock_stats stats_of(const char *name)
+struct tsock_stats stream_stats(const char *name)
 {
 	struct tsock_stats st = { .size = sizeof(st) };
 	int err = 0;
@@ -180,18 +181,18 @@ struct tsock_stats stats_of(const char *name)
 		err = tsock_query(name, 60000, &st);
 		if (err != TSOCK_ENOPROD)
 			break;
-		pause_us(10000);
+		proc_pause_us(10000);
 	}
 	assert_int_equal(err, 0);
 	return st;
 }
 
-void wait_readers(const char *name, uint32_t n)
+void stream_wait_readers(const char *name, uint32_t n)
 {
 	for (int i = 0; i < LOOKS; i++) {
-		if (stats_of(name).consumers == n)
+		if (stream_stats(name).consumers == n)
 			return;
-		pause_us(10000);
+		proc_pause_us(10000);
 	}
 	fail_msg("the stream never had %u readers", n);
 }

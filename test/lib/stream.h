@@ -35,37 +35,37 @@ struct source {
 };
 
 /* A number that looks like a random one, of x alone. */
-uint64_t mix(uint64_t x);
+uint64_t stream_mix(uint64_t x);
 
 /* A permutation of 0..n-1 that differs from epoch to epoch; with segments,
  * within each segment only. */
-uint64_t index_of(const struct source *src, uint64_t s);
+uint64_t stream_index_of(const struct source *src, uint64_t s);
 
-void fill_payload(uint8_t *p, uint32_t bytes, uint64_t s);
+void stream_fill_payload(uint8_t *p, uint32_t bytes, uint64_t s);
 
-bool payload_is(const uint8_t *p, uint32_t bytes, uint64_t s);
+bool stream_payload_is(const uint8_t *p, uint32_t bytes, uint64_t s);
 
 /* Called in each process that is about to serve a stream; may be NULL. */
 extern void (*stream_serves)(void);
 
-tsock_server *serve(const struct source *src);
+tsock_server *stream_serve(const struct source *src);
 
-void write_sample(tsock_server *s, const struct source *src, uint64_t q);
+void stream_write_sample(tsock_server *s, const struct source *src, uint64_t q);
 
 /* Make samples until the stream ends. */
-void produce(tsock_server *s, const struct source *src);
+void stream_produce(tsock_server *s, const struct source *src);
 
-pid_t start_producer(const struct source *src);
+pid_t stream_start_producer(const struct source *src);
 
 /* Die unless these are samples seq .. seq+n-1, whole and unchanged. */
-void check_samples(const struct source *src, const char *who, uint64_t seq,
-		   uint64_t n, const uint8_t *payload, const int64_t *label,
-		   const int64_t *index);
+void stream_check_samples(const struct source *src, const char *who,
+			  uint64_t seq, uint64_t n, const uint8_t *payload,
+			  const int64_t *label, const int64_t *index);
 
 /* The state of a stream, or fail. */
-struct tsock_stats stats_of(const char *name);
+struct tsock_stats stream_stats(const char *name);
 
 /* Wait until the stream has so many readers; fails after a minute. */
-void wait_readers(const char *name, uint32_t n);
+void stream_wait_readers(const char *name, uint32_t n);
 
 #endif

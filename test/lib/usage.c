@@ -21,7 +21,7 @@ static FILE *open_proc(pid_t pid, const char *what)
 	return f;
 }
 
-unsigned entries_of(const char *folder)
+unsigned usage_entries(const char *folder)
 {
 	DIR *d = opendir(folder);
 	unsigned n = 0;
@@ -38,10 +38,10 @@ static unsigned entries_of_process(pid_t pid, const char *what)
 	char path[40];
 
 	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, what);
-	return entries_of(path);
+	return usage_entries(path);
 }
 
-unsigned descriptors_of(pid_t pid)
+unsigned usage_descriptors(pid_t pid)
 {
 	return entries_of_process(pid, "fd");
 }
@@ -62,7 +62,7 @@ static void count_mappings(pid_t pid, struct usage *u)
 	fclose(f);
 }
 
-unsigned mappings_of(pid_t pid)
+unsigned usage_mappings(pid_t pid)
 {
 	struct usage u = { 0 };
 
@@ -83,7 +83,7 @@ static void read_memory(pid_t pid, struct usage *u)
 	fclose(f);
 }
 
-long memory_of(pid_t pid)
+long usage_memory(pid_t pid)
 {
 	struct usage u;
 
@@ -93,7 +93,7 @@ long memory_of(pid_t pid)
 
 struct usage usage_of(pid_t pid)
 {
-	struct usage u = { .descriptors = descriptors_of(pid),
+	struct usage u = { .descriptors = usage_descriptors(pid),
 			   .threads = entries_of_process(pid, "task") };
 
 	count_mappings(pid, &u);

@@ -8,23 +8,23 @@
 #include <sys/types.h>
 
 /* The files of a folder. */
-unsigned entries_of(const char *folder);
+unsigned usage_entries(const char *folder);
 
 /* Its open descriptors; of the caller's own, one more that counts them. */
-unsigned descriptors_of(pid_t pid);
+unsigned usage_descriptors(pid_t pid);
 
 /* Its memory mappings. */
-unsigned mappings_of(pid_t pid);
+unsigned usage_mappings(pid_t pid);
 
 /* Its memory that is no file's and no memfd's, in KiB. */
-long memory_of(pid_t pid);
+long usage_memory(pid_t pid);
 
 struct usage {
 	unsigned descriptors, threads;
 	unsigned rings;  /* mappings of memfds of ours */
 	unsigned files;  /* mappings of files */
 	unsigned others; /* heaps, stacks and the like */
-	long memory_kib; /* as memory_of() */
+	long memory_kib; /* as usage_memory() */
 	long shared_kib; /* of the rings, what was touched */
 };
 

@@ -34,7 +34,7 @@ static pid_t server, survivor;
 static unsigned fds;
 static long rss_kib;
 
-double now_s(void)
+double watched_now_s(void)
 {
 	struct timespec ts;
 
@@ -46,14 +46,14 @@ double now_s(void)
 
 static void *work(void *arg)
 {
-	produce(arg, &watched_src);
+	stream_produce(arg, &watched_src);
 	return NULL;
 }
 
 /* Until SIGTERM; then in good order. */
 static pid_t start_server(void)
 {
-	pid_t pid = spawn();
+	pid_t pid = proc_spawn();
 	pthread_t t[2];
 	tsock_server *s;
 	sigset_t set;
@@ -64,7 +64,7 @@ static pid_t start_server(void)
 	sigemptyset(&set);
 	sigaddset(&set, SIGTERM);
 	pthread_sigmask(SIG_BLOCK, &set, NULL);
-	s = serve(&watched_src);
+	s = stream_serve(&watched_src);
 	for (unsigned i = 0; i < 2; i++)
 		need(!pthread_create(&t[i], NULL, work, s));
 	sigwait(&set, &sig);
@@ -76,58 +76,58 @@ static pid_t start_server(void)
 }
 
 /* The server answers, however busy the machine, and makes more samples. */
-void answers_and_goes_on(void)
+void watched_answers_and_goes_on(void)
 {
 	struct tsock_stats st = { .size = sizeof(st) };
 	uint64_t head = 0;
-	double t0 = now_s();
+	double t0 = watched_now_s();
 
 	do {
 		assert_int_equal(tsock_query(WATCHED, LONG_MS, &st), 0);
 		if (!head)
 			head = st.head;
 		assert_int_equal(waitpid(survivor, NULL, WNOHANG), 0);
-		assert_true(now_s() - t0 < 2 * LONG_MS / 1000);
+		assert_true(watched_now_s() - t0 < 2 * LONG_MS / 1000);
 	} while (st.head < head + 200);
 }
 
 static void one_can_still_join(void)
 {
 	struct reader me = { .src = &watched_src, .batch = 7 };
-	tsock *t = connect_reader(&me);
+	tsock *t = reader_connect(&me);
 	tsock_batch *b;
 
 	assert_int_equal(tsock_begin_timed(t, LONG_MS), 0);
 	for (unsigned i = 0; i < 20; i++) {
 		assert_int_equal(tsock_next(t, LONG_MS, &b), 0);
-		check_batch(&me, b, 0);
+		reader_check_batch(&me, b, 0);
 		tsock_batch_release(b);
 	}
 	tsock_close(t);
 }
 
 /* As it was before the attack. */
-void is_as_before(void)
+void watched_is_as_before(void)
 {
-	double t0 = now_s();
+	double t0 = watched_now_s();
 
-	answers_and_goes_on();
+	watched_answers_and_goes_on();
 	one_can_still_join();
-	wait_readers(WATCHED, 1);
-	while (descriptors_of(server) > fds) {
-		assert_true(now_s() - t0 < LONG_MS / 1000);
-		pause_us(20000);
+	stream_wait_readers(WATCHED, 1);
+	while (usage_descriptors(server) > fds) {
+		assert_true(watched_now_s() - t0 < LONG_MS / 1000);
+		proc_pause_us(20000);
 	}
 	if (getenv("TEST_VERBOSE"))
-		print_message("memory %ld KiB, was %ld\n", memory_of(server),
+		print_message("memory %ld KiB, was %ld\n", usage_memory(server),
 			      rss_kib);
-	assert_true(memory_of(server) < rss_kib + GROWTH_KIB);
+	assert_true(usage_memory(server) < rss_kib + GROWTH_KIB);
 }
 
 /* An attack by another process, watched all the time. */
-void attacked_by(void (*attack)(void))
+void watched_attacked_by(void (*attack)(void))
 {
-	pid_t pid = spawn();
+	pid_t pid = proc_spawn();
 	int status = 0;
 
 	if (pid == 0) {
@@ -135,31 +135,31 @@ void attacked_by(void (*attack)(void))
 		_exit(0);
 	}
 	while (waitpid(pid, &status, WNOHANG) == 0)
-		answers_and_goes_on();
+		watched_answers_and_goes_on();
 	assert_true(WIFEXITED(status) && !WEXITSTATUS(status));
-	is_as_before();
+	watched_is_as_before();
 }
 
 static uint64_t dice = 1;
 
-uint64_t roll(void)
+uint64_t watched_roll(void)
 {
-	return mix(dice++);
+	return stream_mix(dice++);
 }
 
-void roll_bytes(void *to, size_t len)
+void watched_roll_bytes(void *to, size_t len)
 {
 	for (size_t i = 0; i < len; i++)
-		((uint8_t *)to)[i] = (uint8_t)roll();
+		((uint8_t *)to)[i] = (uint8_t)watched_roll();
 }
 
-struct tsi_msg join_message(void)
+struct tsi_msg watched_join_message(void)
 {
 	struct tsi_msg m = { .type = TSI_JOIN, .serial = 1 };
 
 	m.u.join.pid = (uint32_t)getpid();
 	m.u.join.batch_size = 16;
-	roll_bytes(m.u.join.nonce, TSI_NONCE);
+	watched_roll_bytes(m.u.join.nonce, TSI_NONCE);
 	return m;
 }
 
@@ -168,32 +168,32 @@ void watched_set_up(void)
 	struct tsock_stats st;
 
 	server = start_server();
-	survivor = start_reader(&good);
-	wait_readers(WATCHED, 1);
+	survivor = reader_start(&good);
+	stream_wait_readers(WATCHED, 1);
 	assert_int_equal(tsi_address_find(WATCHED, &watched_address, 1), 1);
 	/* Once round the ring, so that all is mapped that will be. */
 	do
-		st = stats_of(WATCHED);
+		st = stream_stats(WATCHED);
 	while (st.head < 2 * st.capacity);
 	one_can_still_join();
-	wait_readers(WATCHED, 1);
+	stream_wait_readers(WATCHED, 1);
 }
 
 void watched_measure(void)
 {
-	fds = descriptors_of(server);
-	rss_kib = memory_of(server);
+	fds = usage_descriptors(server);
+	rss_kib = usage_memory(server);
 }
 
-void the_server_closes_in_good_order(void **state)
+void watched_closes_in_good_order(void **state)
 {
-	double t0 = now_s();
+	double t0 = watched_now_s();
 
 	(void)state;
 	assert_int_equal(waitpid(survivor, NULL, WNOHANG), 0);
-	kill_and_reap(survivor);
+	proc_kill_and_reap(survivor);
 	kill(server, SIGTERM);
-	assert_int_equal(ended(server), 0);
-	assert_true(now_s() - t0 < 60.0);
+	assert_int_equal(proc_ended(server), 0);
+	assert_true(watched_now_s() - t0 < 60.0);
 	assert_int_equal(access(watched_address.fdpass, F_OK), -1);
 }

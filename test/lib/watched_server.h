@@ -23,26 +23,26 @@ void watched_set_up(void);
 /* What the server has now is what it may have after an attack. */
 void watched_measure(void);
 
-double now_s(void);
+double watched_now_s(void);
 
 /* The server answers, however busy the machine, and makes more samples. */
-void answers_and_goes_on(void);
+void watched_answers_and_goes_on(void);
 
 /* As it was before the attack. */
-void is_as_before(void);
+void watched_is_as_before(void);
 
 /* An attack by another process, watched all the time. */
-void attacked_by(void (*attack)(void));
+void watched_attacked_by(void (*attack)(void));
 
 /* Numbers of any kind, the same ones in every run. */
-uint64_t roll(void);
+uint64_t watched_roll(void);
 
-void roll_bytes(void *to, size_t len);
+void watched_roll_bytes(void *to, size_t len);
 
 /* A JOIN such as a consumer sends. */
-struct tsi_msg join_message(void);
+struct tsi_msg watched_join_message(void);
 
 /* A test, the last of all: it ends both. */
-void the_server_closes_in_good_order(void **state);
+void watched_closes_in_good_order(void **state);
 
 #endif

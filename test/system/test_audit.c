@@ -42,7 +42,7 @@ static int run_with(const char *what)
 {
 	char self[256];
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	pid_t pid = spawn();
+	pid_t pid = proc_spawn();
 
 	if (pid == 0) {
 		need(n > 0);
@@ -52,7 +52,7 @@ static int run_with(const char *what)
 		execl(self, self, what, (char *)NULL);
 		_exit(1);
 	}
-	return ended(pid);
+	return proc_ended(pid);
 }
 
 static void whatever_is_left_is_found(void **state)

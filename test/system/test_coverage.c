@@ -8,15 +8,15 @@
 static void serve_readers(const struct source *src, struct reader *r,
 			  unsigned n)
 {
-	pid_t producer = start_producer(src), pid[32];
+	pid_t producer = stream_start_producer(src), pid[32];
 
 	for (unsigned i = 0; i < n; i++) {
 		r[i].src = src;
-		pid[i] = start_reader(&r[i]);
+		pid[i] = reader_start(&r[i]);
 	}
 	for (unsigned i = 0; i < n; i++)
-		assert_int_equal(ended(pid[i]), 0);
-	kill_and_reap(producer);
+		assert_int_equal(proc_ended(pid[i]), 0);
+	proc_kill_and_reap(producer);
 }
 
 static void batch_sizes_that_divide_nothing(void **state)
@@ -107,18 +107,18 @@ static void joining_now_gives_a_short_first_epoch(void **state)
 	struct reader late = { .src = &src,
 			       .batch = 10,
 			       .join = TSOCK_JOIN_NOW };
-	pid_t producer = start_producer(&src), pid = start_reader(&lead);
+	pid_t producer = stream_start_producer(&src), pid = reader_start(&lead);
 	uint64_t first = 0, last = 0;
 	tsock_batch *b;
 	tsock *t;
 
 	(void)state;
-	while (stats_of("now").head < 300)
-		pause_us(5000);
-	t = connect_reader(&late);
+	while (stream_stats("now").head < 300)
+		proc_pause_us(5000);
+	t = reader_connect(&late);
 	assert_int_equal(tsock_begin(t), 0);
 	while (tsock_next(t, -1, &b) == 0) {
-		check_batch(&late, b, 0);
+		reader_check_batch(&late, b, 0);
 		if (!last)
 			first = tsock_batch_seq(b);
 		last = tsock_batch_seq(b) + tsock_batch_count(b);
@@ -128,8 +128,8 @@ static void joining_now_gives_a_short_first_epoch(void **state)
 	assert_int_equal(last % 1000, 0);
 	assert_true(last - first <= 1000);
 	tsock_close(t);
-	kill_and_reap(pid);
-	kill_and_reap(producer);
+	proc_kill_and_reap(pid);
+	proc_kill_and_reap(producer);
 }
 
 static void a_stream_without_readers_jumps_to_a_fresh_epoch(void **state)
@@ -140,9 +140,9 @@ static void a_stream_without_readers_jumps_to_a_fresh_epoch(void **state)
 			      .max_batch = 16,
 			      .payload = 16 };
 	struct reader one = { .src = &src, .batch = 16 };
-	pid_t producer = start_producer(&src);
+	pid_t producer = stream_start_producer(&src);
 	tsock_batch *b;
-	tsock *t = connect_reader(&one);
+	tsock *t = reader_connect(&one);
 
 	(void)state;
 	for (unsigned round = 0; round < 5; round++) {
@@ -151,15 +151,15 @@ static void a_stream_without_readers_jumps_to_a_fresh_epoch(void **state)
 			assert_int_equal(tsock_next(t, -1, &b), 0);
 			assert_int_equal(tsock_batch_seq(b),
 					 round * 100000 + i * 16);
-			check_batch(&one, b, 0);
+			reader_check_batch(&one, b, 0);
 			tsock_batch_release(b);
 		}
 		tsock_leave(t);
 	}
 	/* Five epochs begun, and no more made than was asked for. */
-	assert_true(stats_of("jump").produced <= 5 * (160 + 64));
+	assert_true(stream_stats("jump").produced <= 5 * (160 + 64));
 	tsock_close(t);
-	kill_and_reap(producer);
+	proc_kill_and_reap(producer);
 }
 
 static void break_and_iterate_again_is_a_fresh_epoch_beside_others(void **state)
@@ -171,10 +171,11 @@ static void break_and_iterate_again_is_a_fresh_epoch_beside_others(void **state)
 			      .payload = 16 };
 	struct reader other = { .src = &src, .batch = 32, .epochs = 40 };
 	struct reader me = { .src = &src, .batch = 20 };
-	pid_t producer = start_producer(&src), pid = start_reader(&other);
+	pid_t producer = stream_start_producer(&src),
+	      pid = reader_start(&other);
 	uint64_t after = 0;
 	tsock_batch *b;
-	tsock *t = connect_reader(&me);
+	tsock *t = reader_connect(&me);
 
 	(void)state;
 	for (unsigned round = 0; round < 6; round++) {
@@ -183,13 +184,13 @@ static void break_and_iterate_again_is_a_fresh_epoch_beside_others(void **state)
 		assert_true(tsock_batch_seq(b) >= after);
 		assert_int_equal(tsock_batch_seq(b) % 500, 0);
 		after = tsock_batch_seq(b) + 500;
-		check_batch(&me, b, 0);
+		reader_check_batch(&me, b, 0);
 		tsock_batch_release(b);
 		/* An epoch begun and not finished is left by the next one. */
 	}
 	tsock_close(t);
-	assert_int_equal(ended(pid), 0);
-	kill_and_reap(producer);
+	assert_int_equal(proc_ended(pid), 0);
+	proc_kill_and_reap(producer);
 }
 
 static void epochs_end_the_stream(void **state)
@@ -201,18 +202,18 @@ static void epochs_end_the_stream(void **state)
 			      .payload = 16,
 			      .epochs = 3 };
 	struct reader r = { .src = &src, .batch = 9 };
-	pid_t producer = start_producer(&src);
-	tsock *t = connect_reader(&r);
+	pid_t producer = stream_start_producer(&src);
+	tsock *t = reader_connect(&r);
 
 	(void)state;
 	for (unsigned e = 0; e < 3; e++) {
 		assert_int_equal(tsock_begin(t), 0);
 		assert_int_equal(tsock_epoch(t), e);
-		read_epoch(&r, t);
+		reader_read_epoch(&r, t);
 	}
 	assert_int_equal(tsock_begin(t), TSOCK_EENDED);
 	tsock_close(t);
-	assert_int_equal(ended(producer), 0);
+	assert_int_equal(proc_ended(producer), 0);
 }
 
 static void min_consumers_start_together(void **state)
@@ -226,17 +227,17 @@ static void min_consumers_start_together(void **state)
 	struct reader r[3] = { { .src = &src, .batch = 16, .epochs = 2 },
 			       { .src = &src, .batch = 5, .epochs = 2 },
 			       { .src = &src, .batch = 9, .epochs = 2 } };
-	pid_t producer = start_producer(&src), pid[3];
+	pid_t producer = stream_start_producer(&src), pid[3];
 
 	(void)state;
-	pid[0] = start_reader(&r[0]);
-	pid[1] = start_reader(&r[1]);
-	wait_readers("together", 2);
-	assert_int_equal(stats_of("together").claimed, 0);
-	pid[2] = start_reader(&r[2]);
+	pid[0] = reader_start(&r[0]);
+	pid[1] = reader_start(&r[1]);
+	stream_wait_readers("together", 2);
+	assert_int_equal(stream_stats("together").claimed, 0);
+	pid[2] = reader_start(&r[2]);
 	for (unsigned i = 0; i < 3; i++)
-		assert_int_equal(ended(pid[i]), 0);
-	kill_and_reap(producer);
+		assert_int_equal(proc_ended(pid[i]), 0);
+	proc_kill_and_reap(producer);
 }
 
 int main(void)
@@ -254,6 +255,6 @@ int main(void)
 		cmocka_unit_test(min_consumers_start_together),
 	};
 
-	own_folder();
+	proc_own_folder();
 	return cmocka_run_group_tests_name("coverage", tests, NULL, NULL);
 }

@@ -45,9 +45,9 @@ static pid_t start_short_producer(unsigned limit)
 	few = usual;
 	few.rlim_cur = limit;
 	need(!setrlimit(RLIMIT_NOFILE, &few));
-	pid = start_producer(&src);
+	pid = stream_start_producer(&src);
 	need(!setrlimit(RLIMIT_NOFILE, &usual));
-	stats_of(NAME);
+	stream_stats(NAME);
 	return pid;
 }
 
@@ -55,9 +55,9 @@ static pid_t start_short_producer(unsigned limit)
 static void one_can_join(pid_t producer)
 {
 	struct reader r = { .src = &src, .batch = 16, .epochs = 1 };
-	pid_t pid = start_reader(&r);
+	pid_t pid = reader_start(&r);
 
-	assert_int_equal(ended(pid), 0);
+	assert_int_equal(proc_ended(pid), 0);
 	assert_int_equal(waitpid(producer, NULL, WNOHANG), 0);
 }
 
@@ -109,7 +109,7 @@ static void joins_beyond_the_descriptors_are_refused(void **state)
 	assert_int_equal(pipe(ready), 0);
 	assert_int_equal(pipe(go), 0);
 	for (unsigned i = 0; i < CROWD; i++) {
-		pid[i] = spawn();
+		pid[i] = proc_spawn();
 		if (!pid[i]) {
 			close(go[1]);
 			join_or_be_refused(ready[1], go[0]);
@@ -119,7 +119,7 @@ static void joins_beyond_the_descriptors_are_refused(void **state)
 		assert_int_equal(read(ready[0], &c, 1), 1);
 	close(go[1]);
 	for (unsigned i = 0; i < CROWD; i++) {
-		int code = ended(pid[i]);
+		int code = proc_ended(pid[i]);
 
 		assert_true(code == 0 || code == REFUSED);
 		joined += code == 0;
@@ -127,7 +127,7 @@ static void joins_beyond_the_descriptors_are_refused(void **state)
 	}
 	assert_true(joined && refused);
 	one_can_join(producer);
-	kill_and_reap(producer);
+	proc_kill_and_reap(producer);
 	close(ready[0]);
 	close(ready[1]);
 	close(go[0]);
@@ -178,11 +178,11 @@ static void connect_idly(void)
 /* Reads, and tells after its first epoch. */
 static void read_and_tell(int first)
 {
-	tsock *t = connect_reader(&good);
+	tsock *t = reader_connect(&good);
 
 	for (unsigned i = 0; i < EPOCHS; i++) {
 		need(!tsock_begin(t));
-		read_epoch(&good, t);
+		reader_read_epoch(&good, t);
 		need(i || write(first, "f", 1) == 1);
 	}
 	tsock_close(t);
@@ -198,22 +198,22 @@ static void idle_connections_dont_end_the_producer(void **state)
 	(void)state;
 	assert_int_equal(tsi_address_find(NAME, &address, 1), 1);
 	assert_int_equal(pipe(first), 0);
-	reader = spawn();
+	reader = proc_spawn();
 	if (!reader)
 		read_and_tell(first[1]);
 	close(first[1]);
 	assert_int_equal(read(first[0], &c, 1), 1);
 	close(first[0]);
-	idle = spawn();
+	idle = proc_spawn();
 	if (!idle)
 		connect_idly();
 	/* The reader reads to its end, with all connections open. */
-	assert_int_equal(ended(reader), 0);
+	assert_int_equal(proc_ended(reader), 0);
 	assert_int_equal(waitpid(producer, NULL, WNOHANG), 0);
 	assert_int_equal(waitpid(idle, NULL, WNOHANG), 0);
-	kill_and_reap(idle);
+	proc_kill_and_reap(idle);
 	one_can_join(producer);
-	kill_and_reap(producer);
+	proc_kill_and_reap(producer);
 }
 
 /* ---- the descriptor socket ---- */
@@ -249,26 +249,26 @@ static void be_silent(bool again)
 			if (sock[i] < 0)
 				sock[i] = connect_silently();
 		}
-		pause_us(100);
+		proc_pause_us(100);
 	}
 }
 
 static void silent_connections_keep_nobody_waiting(void **state)
 {
-	pid_t producer = start_producer(&src), flood;
+	pid_t producer = stream_start_producer(&src), flood;
 
 	(void)state;
-	stats_of(NAME);
+	stream_stats(NAME);
 	assert_int_equal(tsi_address_find(NAME, &address, 1), 1);
-	flood = spawn();
+	flood = proc_spawn();
 	if (!flood)
 		be_silent(true);
-	pause_us(300000);
+	proc_pause_us(300000);
 	for (unsigned i = 0; i < 5; i++)
 		one_can_join(producer);
 	assert_int_equal(waitpid(flood, NULL, WNOHANG), 0);
-	kill_and_reap(flood);
-	kill_and_reap(producer);
+	proc_kill_and_reap(flood);
+	proc_kill_and_reap(producer);
 }
 
 static double now_s(void)
@@ -302,9 +302,9 @@ static double cpu_seconds(pid_t pid)
 static void await_spare_descriptors(pid_t producer)
 {
 	for (int i = 0; i < 6000; i++) {
-		if (descriptors_of(producer) < LIMIT_RUSH)
+		if (usage_descriptors(producer) < LIMIT_RUSH)
 			return;
-		pause_us(10000);
+		proc_pause_us(10000);
 	}
 	fail_msg("the producer has no descriptor left");
 }
@@ -314,7 +314,7 @@ static double share_of_a_cpu(pid_t pid)
 {
 	double t0 = now_s(), before = cpu_seconds(pid);
 
-	pause_us(1000000);
+	proc_pause_us(1000000);
 	return (cpu_seconds(pid) - before) / (now_s() - t0);
 }
 
@@ -339,21 +339,21 @@ static void a_socket_without_descriptors_doesnt_spin(void **state)
 	(void)state;
 	assert_int_equal(tsi_address_find(NAME, &address, 1), 1);
 	/* Its last descriptors go to connections; then a consumer connects. */
-	crowd[0] = spawn();
+	crowd[0] = proc_spawn();
 	if (!crowd[0])
 		connect_idly();
-	pause_us(2000000);
-	crowd[1] = spawn();
+	proc_pause_us(2000000);
+	crowd[1] = proc_spawn();
 	if (!crowd[1])
 		be_silent(false);
-	pause_us(1000000);
+	proc_pause_us(1000000);
 	await_rest(producer);
 	assert_int_equal(waitpid(producer, NULL, WNOHANG), 0);
 	await_spare_descriptors(producer);
-	kill_and_reap(crowd[0]);
-	kill_and_reap(crowd[1]);
+	proc_kill_and_reap(crowd[0]);
+	proc_kill_and_reap(crowd[1]);
 	one_can_join(producer);
-	kill_and_reap(producer);
+	proc_kill_and_reap(producer);
 }
 
 /* ---- what ZeroMQ is told ---- */
@@ -390,7 +390,7 @@ static void accepting_without_a_descriptor_ends_nothing(void **state)
 		close(s[i]);
 }
 
-#define TEST(f) cmocka_unit_test_teardown(f, end_children)
+#define TEST(f) cmocka_unit_test_teardown(f, proc_end_children)
 
 int main(void)
 {
@@ -402,6 +402,6 @@ int main(void)
 		TEST(a_socket_without_descriptors_doesnt_spin),
 	};
 
-	own_folder();
+	proc_own_folder();
 	return cmocka_run_group_tests_name("descriptors", tests, NULL, NULL);
 }

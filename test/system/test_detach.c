@@ -13,16 +13,16 @@
  */
 static void follow(const struct reader *r, unsigned batches, bool misses)
 {
-	tsock *t = connect_reader(r);
+	tsock *t = reader_connect(r);
 	struct trail w = { 0 };
 
 	need(tsock_begin(t) == 0);
 	for (unsigned i = 0; i < batches; i++) {
-		tsock_batch *b = trail_take(r, t, &w);
+		tsock_batch *b = detached_trail_take(r, t, &w);
 
 		if (r->hold_us)
-			pause_us(r->hold_us);
-		check_batch(r, b, 0);
+			proc_pause_us(r->hold_us);
+		reader_check_batch(r, b, 0);
 		tsock_batch_release(b);
 	}
 	need(misses == (w.missed > 0));
@@ -32,7 +32,7 @@ static void follow(const struct reader *r, unsigned batches, bool misses)
 static pid_t start_following(const struct reader *r, unsigned batches,
 			     bool misses)
 {
-	pid_t pid = spawn();
+	pid_t pid = proc_spawn();
 
 	if (pid == 0) {
 		follow(r, batches, misses);
@@ -51,30 +51,30 @@ static void the_others_go_on(struct source *src, struct reader *stuck,
 {
 	struct reader me = { .src = src, .batch = 16, .floats = floats };
 	struct trail w = { 0 };
-	pid_t producer = start_producer(src), pid;
+	pid_t producer = stream_start_producer(src), pid;
 	double longest;
 	tsock *t;
 
-	pid = start_stopping(stuck, held, true);
-	t = connect_reader(&me);
+	pid = detached_start_stopping(stuck, held, true);
+	t = reader_connect(&me);
 	need(tsock_begin(t) == 0);
-	longest = read_ahead(t, &me, &w, 64 * 20);
+	longest = detached_read_ahead(t, &me, &w, 64 * 20);
 	assert_int_equal(w.missed, 0);
 	/* They wait for as long as was asked for, and then no longer. */
 	assert_true(longest > DETACH_MS / 1e3 * 0.9);
 	assert_true(longest < AT_LAST_S);
-	assert_int_equal(stats_of(src->name).detached, 1);
-	assert_int_equal(stats_of(src->name).consumers, 1);
+	assert_int_equal(stream_stats(src->name).detached, 1);
+	assert_int_equal(stream_stats(src->name).consumers, 1);
 	kill(pid, SIGCONT);
 	/* The reader reads with the others again. */
-	read_until_ended(t, &me, &w, pid);
+	detached_read_until_ended(t, &me, &w, pid);
 	tsock_close(t);
-	kill_and_reap(producer);
+	proc_kill_and_reap(producer);
 }
 
 static void the_others_go_on_without_a_stopped_reader(void **state)
 {
-	struct source src = detach_source("stop");
+	struct source src = detached_source("stop");
 	struct reader r = { .src = &src, .batch = 16 };
 
 	(void)state;
@@ -90,7 +90,7 @@ static void the_others_go_on_without_a_stopped_reader(void **state)
  * made that view go on. */
 static void so_they_do_without_the_reader_of_a_view(void **state)
 {
-	struct source src = detach_source("view");
+	struct source src = detached_source("view");
 	struct reader r = { .src = &src, .batch = 16, .floats = true };
 
 	(void)state;
@@ -104,78 +104,78 @@ static void so_they_do_without_the_reader_of_a_view(void **state)
 
 static void who_dawdles_is_detached_again_and_again(void **state)
 {
-	struct source src = detach_source("dawdles");
+	struct source src = detached_source("dawdles");
 	struct reader me = { .src = &src, .batch = 16 };
 	struct reader slow = { .src = &src,
 			       .batch = 9,
 			       .hold_us = 4 * DETACH_MS * 1000 };
-	pid_t producer = start_producer(&src), pid;
+	pid_t producer = stream_start_producer(&src), pid;
 	struct trail w = { 0 };
 	tsock *t;
 
 	(void)state;
 	pid = start_following(&slow, UINT32_MAX, true);
-	wait_readers("dawdles", 1);
-	t = connect_reader(&me);
+	stream_wait_readers("dawdles", 1);
+	t = reader_connect(&me);
 	need(tsock_begin(t) == 0);
-	while (stats_of("dawdles").detached < 3)
-		read_ahead(t, &me, &w, 64);
-	kill_and_reap(pid);
+	while (stream_stats("dawdles").detached < 3)
+		detached_read_ahead(t, &me, &w, 64);
+	proc_kill_and_reap(pid);
 	/* What it had is free. */
-	read_ahead(t, &me, &w, 64 * 5);
+	detached_read_ahead(t, &me, &w, 64 * 5);
 	tsock_close(t);
-	kill_and_reap(producer);
+	proc_kill_and_reap(producer);
 }
 
 /* The second one is stopped before the first one is detached, and lies further
  * on: both have the same half of the ring. */
 static void two_are_detached_one_after_the_other(void **state)
 {
-	struct source src = detach_source("two");
+	struct source src = detached_source("two");
 	struct reader a = { .src = &src, .batch = 8 };
 	struct reader b = { .src = &src, .batch = 16 };
 	struct reader me = { .src = &src, .batch = 16 };
-	pid_t producer = start_producer(&src), pid[2];
+	pid_t producer = stream_start_producer(&src), pid[2];
 	struct trail w = { 0 };
 	tsock *t;
 
 	(void)state;
-	pid[0] = start_stopping(&a, 1, true);
-	pid[1] = start_stopping(&b, 2, true);
-	t = connect_reader(&me);
+	pid[0] = detached_start_stopping(&a, 1, true);
+	pid[1] = detached_start_stopping(&b, 2, true);
+	t = reader_connect(&me);
 	need(tsock_begin(t) == 0);
-	read_ahead(t, &me, &w, 64 * 10);
+	detached_read_ahead(t, &me, &w, 64 * 10);
 	assert_int_equal(w.missed, 0);
-	assert_int_equal(stats_of("two").detached, 2);
+	assert_int_equal(stream_stats("two").detached, 2);
 	for (unsigned i = 0; i < 2; i++)
 		kill(pid[i], SIGCONT);
 	for (unsigned i = 0; i < 2; i++)
-		read_until_ended(t, &me, &w, pid[i]);
+		detached_read_until_ended(t, &me, &w, pid[i]);
 	tsock_close(t);
-	kill_and_reap(producer);
+	proc_kill_and_reap(producer);
 }
 
 /* A child that stops itself with a batch in its hands, and keeps that while it
  * reads as much as the ring holds, many times over. */
 static pid_t start_keeping(const struct reader *r)
 {
-	pid_t pid = spawn();
+	pid_t pid = proc_spawn();
 	struct trail w = { 0 };
 	tsock_batch *held;
 	tsock *t;
 
 	if (pid)
-		return await_stop(pid);
-	t = connect_reader(r);
+		return detached_await_stop(pid);
+	t = reader_connect(r);
 	need(tsock_begin(t) == 0);
-	held = trail_take(r, t, &w);
+	held = detached_trail_take(r, t, &w);
 	raise(SIGSTOP);
 	for (unsigned i = 0; i < 50; i++)
-		tsock_batch_release(trail_take(r, t, &w));
+		tsock_batch_release(detached_trail_take(r, t, &w));
 	need(w.missed > 0);
-	check_batch(r, held, 0);
+	reader_check_batch(r, held, 0);
 	tsock_batch_release(held);
-	tsock_batch_release(trail_take(r, t, &w));
+	tsock_batch_release(detached_trail_take(r, t, &w));
 	tsock_close(t);
 	_exit(0);
 }
@@ -183,48 +183,48 @@ static pid_t start_keeping(const struct reader *r)
 /* That is in a half of the ring that it has to itself. */
 static void who_was_detached_may_keep_what_it_has(void **state)
 {
-	struct source src = detach_source("keeps");
+	struct source src = detached_source("keeps");
 	struct reader r = { .src = &src, .batch = 16 };
-	pid_t producer = start_producer(&src), pid;
+	pid_t producer = stream_start_producer(&src), pid;
 	struct trail w = { 0 };
 	tsock *t;
 
 	(void)state;
 	pid = start_keeping(&r);
-	t = connect_reader(&r);
+	t = reader_connect(&r);
 	need(tsock_begin(t) == 0);
-	read_ahead(t, &r, &w, 64 * 4);
-	assert_int_equal(stats_of("keeps").detached, 1);
+	detached_read_ahead(t, &r, &w, 64 * 4);
+	assert_int_equal(stream_stats("keeps").detached, 1);
 	kill(pid, SIGCONT);
-	read_until_ended(t, &r, &w, pid);
+	detached_read_until_ended(t, &r, &w, pid);
 	tsock_close(t);
-	kill_and_reap(producer);
+	proc_kill_and_reap(producer);
 }
 
 /* The half that it had is free: another reader can be detached. */
 static void who_dies_detached_has_let_go(void **state)
 {
-	struct source src = detach_source("dies");
+	struct source src = detached_source("dies");
 	struct reader a = { .src = &src, .batch = 8 };
 	struct reader b = { .src = &src, .batch = 16 };
 	struct reader me = { .src = &src, .batch = 16 };
-	pid_t producer = start_producer(&src), dead, pid;
+	pid_t producer = stream_start_producer(&src), dead, pid;
 	struct trail w = { 0 };
 	tsock *t;
 
 	(void)state;
-	dead = start_stopping(&a, 1, true);
+	dead = detached_start_stopping(&a, 1, true);
 	pid = start_following(&b, UINT32_MAX, false);
-	wait_readers("dies", 2);
-	t = connect_reader(&me);
+	stream_wait_readers("dies", 2);
+	t = reader_connect(&me);
 	need(tsock_begin(t) == 0);
-	read_ahead(t, &me, &w, 64 * 4);
-	kill_and_reap(dead);
+	detached_read_ahead(t, &me, &w, 64 * 4);
+	proc_kill_and_reap(dead);
 	kill(pid, SIGSTOP);
-	read_ahead(t, &me, &w, 64 * 4);
-	assert_true(stats_of("dies").detached >= 2);
+	detached_read_ahead(t, &me, &w, 64 * 4);
+	assert_true(stream_stats("dies").detached >= 2);
 	tsock_close(t);
-	kill_and_reap(producer);
+	proc_kill_and_reap(producer);
 }
 
 /* ---- where it can't be done ---- */
@@ -243,7 +243,7 @@ static bool is_warned_of(FILE *f, const char *want)
 
 static void without_memory_all_wait_and_the_log_says_why(void **state)
 {
-	struct source src = detach_source("poor");
+	struct source src = detached_source("poor");
 	struct reader r = { .src = &src, .batch = 16 };
 	struct reader me = { .src = &src, .batch = 16 };
 	struct trail w = { 0 };
@@ -258,10 +258,10 @@ static void without_memory_all_wait_and_the_log_says_why(void **state)
 	src.memory = (uint64_t)64 * (3000 + 8 + 8 + 192) * 3 / 2 + 16384;
 	src.served = warnings_pass;
 	warnings_begin();
-	producer = start_producer(&src);
+	producer = stream_start_producer(&src);
 	log = warnings_file();
-	pid = start_stopping(&r, 1, false);
-	t = connect_reader(&me);
+	pid = detached_start_stopping(&r, 1, false);
+	t = reader_connect(&me);
 	need(tsock_begin(t) == 0);
 	while (!is_warned_of(log,
 			     "and is waited for: it can't be detached, since "
@@ -271,46 +271,46 @@ static void without_memory_all_wait_and_the_log_says_why(void **state)
 			assert_int_equal(err, TSOCK_EAGAIN);
 			continue;
 		}
-		trail_step(&w, t, b);
+		detached_trail_step(&w, t, b);
 		tsock_batch_release(b);
 	}
-	assert_int_equal(stats_of("poor").detached, 0);
+	assert_int_equal(stream_stats("poor").detached, 0);
 	/* Still, some time later; what is ready now is less than a ring. */
 	for (unsigned i = 0; i < 3 + 64 / 16; i++) {
 		err = tsock_next(t, DETACH_MS, &b);
 		if (err)
 			continue;
-		trail_step(&w, t, b);
+		detached_trail_step(&w, t, b);
 		tsock_batch_release(b);
 	}
 	assert_true(w.next <= 64);
-	assert_int_equal(stats_of("poor").detached, 0);
+	assert_int_equal(stream_stats("poor").detached, 0);
 	kill(pid, SIGCONT);
-	read_until_ended(t, &me, &w, pid);
+	detached_read_until_ended(t, &me, &w, pid);
 	tsock_close(t);
 	fclose(log);
-	kill_and_reap(producer);
+	proc_kill_and_reap(producer);
 }
 
 static void ranks_and_rings_on_gpus_are_refused(void **state)
 {
-	struct source src = detach_source("ranks");
+	struct source src = detached_source("ranks");
 	struct tsock_opts o = TSOCK_OPTS_INIT;
 	struct tsock_serve_opts s = TSOCK_SERVE_OPTS_INIT;
 	struct tsock_field f = { .name = "x", .dtype = TSOCK_U8 };
-	pid_t producer = start_producer(&src);
+	pid_t producer = stream_start_producer(&src);
 	tsock_server *server;
 	tsock *t;
 
 	(void)state;
-	stats_of("ranks");
+	stream_stats("ranks");
 	o.batch_size = 8;
 	o.world = 2;
 	assert_int_equal(tsock_open("ranks", &o, &t), 0);
 	assert_int_equal(tsock_begin(t), TSOCK_EREFUSED);
 	assert_non_null(strstr(tsock_errmsg(), "ranks go on together"));
 	tsock_close(t);
-	kill_and_reap(producer);
+	proc_kill_and_reap(producer);
 	s.fields = &f;
 	s.nfields = 1;
 	s.epoch_len = 100;
@@ -327,9 +327,9 @@ static void ranks_and_rings_on_gpus_are_refused(void **state)
 static void
 whoever_is_stopped_sees_whole_samples_and_knows_what_it_missed(void **state)
 {
-	struct source src = detach_source("any");
+	struct source src = detached_source("any");
 	struct reader me = { .src = &src, .batch = 16 };
-	pid_t producer = start_producer(&src), pid[4];
+	pid_t producer = stream_start_producer(&src), pid[4];
 	struct trail w = { 0 };
 	unsigned seed = 7;
 	tsock *t;
@@ -345,19 +345,19 @@ whoever_is_stopped_sees_whole_samples_and_knows_what_it_missed(void **state)
 
 		pid[i] = start_following(&r, UINT32_MAX, false);
 	}
-	wait_readers("any", 4);
-	t = connect_reader(&me);
+	stream_wait_readers("any", 4);
+	t = reader_connect(&me);
 	need(tsock_begin(t) == 0);
 	for (unsigned round = 0; round < 8; round++) {
 		unsigned which = (unsigned)rand_r(&seed) % 15 + 1;
-		uint32_t before = stats_of("any").detached;
+		uint32_t before = stream_stats("any").detached;
 
 		for (unsigned i = 0; i < 4; i++)
 			if (which >> i & 1)
 				kill(pid[i], SIGSTOP);
 		/* Two that stand in different halves are waited for. */
 		for (unsigned i = 0;
-		     i < 15 && stats_of("any").detached == before; i++) {
+		     i < 15 && stream_stats("any").detached == before; i++) {
 			tsock_batch *b;
 			int err = tsock_next(t, DETACH_MS, &b);
 
@@ -365,25 +365,25 @@ whoever_is_stopped_sees_whole_samples_and_knows_what_it_missed(void **state)
 				need(tsock_begin(t) == 0);
 			if (err)
 				continue;
-			trail_step(&w, t, b);
-			check_batch(&me, b, 0);
+			detached_trail_step(&w, t, b);
+			reader_check_batch(&me, b, 0);
 			tsock_batch_release(b);
 		}
 		for (unsigned i = 0; i < 4; i++)
 			kill(pid[i], SIGCONT);
-		read_ahead(t, &me, &w, 64 * 3);
+		detached_read_ahead(t, &me, &w, 64 * 3);
 	}
-	assert_true(stats_of("any").detached > 2);
+	assert_true(stream_stats("any").detached > 2);
 	for (unsigned i = 0; i < 4; i++) {
 		assert_int_equal(waitpid(pid[i], NULL, WNOHANG), 0);
-		kill_and_reap(pid[i]);
+		proc_kill_and_reap(pid[i]);
 	}
-	read_ahead(t, &me, &w, 64 * 3);
+	detached_read_ahead(t, &me, &w, 64 * 3);
 	tsock_close(t);
-	kill_and_reap(producer);
+	proc_kill_and_reap(producer);
 }
 
-#define TEST(f) cmocka_unit_test_teardown(f, end_children)
+#define TEST(f) cmocka_unit_test_teardown(f, proc_end_children)
 
 int main(void)
 {
@@ -399,7 +399,7 @@ int main(void)
 		TEST(whoever_is_stopped_sees_whole_samples_and_knows_what_it_missed),
 	};
 
-	own_folder();
-	tsock_set_logger(log_line, NULL);
+	proc_own_folder();
+	tsock_set_logger(proc_log_line, NULL);
 	return cmocka_run_group_tests_name("detach", tests, NULL, NULL);
 }

@@ -8,7 +8,7 @@
 
 static void who_is_detached_goes_on_with_the_next_producer(void **state)
 {
-	struct source src = detach_source("restart");
+	struct source src = detached_source("restart");
 	struct reader r = { .src = &src, .batch = 16 };
 	struct reader me = { .src = &src, .batch = 16 };
 	struct trail w = { 0 };
@@ -18,38 +18,38 @@ static void who_is_detached_goes_on_with_the_next_producer(void **state)
 
 	(void)state;
 	src.identity = "source=detached";
-	next = prepare_next(src);
-	producer = start_producer(&src);
-	pid = start_stopping(&r, 1, true);
-	t = connect_reader(&me);
+	next = next_producer_prepare(src);
+	producer = stream_start_producer(&src);
+	pid = detached_start_stopping(&r, 1, true);
+	t = reader_connect(&me);
 	need(tsock_begin(t) == 0);
-	read_ahead(t, &me, &w, 64 * 6);
-	assert_int_equal(stats_of("restart").detached, 1);
-	kill_and_reap(producer);
-	producer = begin_next(&next);
+	detached_read_ahead(t, &me, &w, 64 * 6);
+	assert_int_equal(stream_stats("restart").detached, 1);
+	proc_kill_and_reap(producer);
+	producer = next_producer_begin(&next);
 	/* The detached reader isn't waited for, which would take 60 s. */
-	assert_true(read_ahead(t, &me, &w, 64 * 3) < 30);
+	assert_true(detached_read_ahead(t, &me, &w, 64 * 3) < 30);
 	assert_int_equal(w.missed, 0);
 	kill(pid, SIGCONT);
-	read_until_ended(t, &me, &w, pid);
+	detached_read_until_ended(t, &me, &w, pid);
 	tsock_close(t);
-	kill_and_reap(producer);
+	proc_kill_and_reap(producer);
 }
 
 static pid_t start_outlived(const struct reader *r)
 {
-	pid_t pid = spawn();
+	pid_t pid = proc_spawn();
 	struct trail w = { 0 };
 	tsock_batch *b;
 	tsock *t;
 
 	if (pid)
-		return await_stop(pid);
-	t = connect_reader(r);
+		return detached_await_stop(pid);
+	t = reader_connect(r);
 	need(tsock_begin(t) == 0);
-	b = trail_take(r, t, &w);
+	b = detached_trail_take(r, t, &w);
 	raise(SIGSTOP);
-	check_batch(r, b, 0);
+	reader_check_batch(r, b, 0);
 	tsock_batch_release(b);
 	need(tsock_next(t, -1, &b) == TSOCK_EENDED);
 	need(tsock_missed(t) == r->src->n - r->batch);
@@ -61,7 +61,7 @@ static pid_t start_outlived(const struct reader *r)
 /* The stream has ended, though another producer could continue it. */
 static void a_stream_that_ended_without_a_reader_has_ended(void **state)
 {
-	struct source src = detach_source("over");
+	struct source src = detached_source("over");
 	struct reader r = { .src = &src, .batch = 16 };
 	struct trail w = { 0 };
 	pid_t producer, pid;
@@ -70,18 +70,18 @@ static void a_stream_that_ended_without_a_reader_has_ended(void **state)
 	(void)state;
 	src.epochs = 1;
 	src.identity = "source=over";
-	producer = start_producer(&src);
+	producer = stream_start_producer(&src);
 	pid = start_outlived(&r);
-	t = connect_reader(&r);
+	t = reader_connect(&r);
 	need(tsock_begin(t) == 0);
-	read_ahead(t, &r, &w, src.n);
+	detached_read_ahead(t, &r, &w, src.n);
 	tsock_close(t);
-	assert_int_equal(ended(producer), 0);
+	assert_int_equal(proc_ended(producer), 0);
 	kill(pid, SIGCONT);
-	assert_int_equal(ended(pid), 0);
+	assert_int_equal(proc_ended(pid), 0);
 }
 
-#define TEST(f) cmocka_unit_test_teardown(f, end_children)
+#define TEST(f) cmocka_unit_test_teardown(f, proc_end_children)
 
 int main(void)
 {
@@ -90,7 +90,7 @@ int main(void)
 		TEST(a_stream_that_ended_without_a_reader_has_ended),
 	};
 
-	own_folder();
-	tsock_set_logger(log_line, NULL);
+	proc_own_folder();
+	tsock_set_logger(proc_log_line, NULL);
 	return cmocka_run_group_tests_name("detach, ends", tests, NULL, NULL);
 }

@@ -50,9 +50,9 @@ static void take_and_release(tsock *t, unsigned batches)
 static int ends(pid_t pid)
 {
 	for (unsigned i = 0; i < 6000; i++) {
-		if (has_ended(pid))
-			return ended(pid);
-		pause_us(10000);
+		if (proc_has_ended(pid))
+			return proc_ended(pid);
+		proc_pause_us(10000);
 	}
 	fail_msg("the producer stays for ever");
 	return -1;
@@ -61,9 +61,9 @@ static int ends(pid_t pid)
 static void wait_head(const char *name, uint64_t head)
 {
 	for (unsigned i = 0; i < 6000; i++) {
-		if (stats_of(name).head >= head)
+		if (stream_stats(name).head >= head)
 			return;
-		pause_us(10000);
+		proc_pause_us(10000);
 	}
 	fail_msg("the head never came to %llu", (unsigned long long)head);
 }
@@ -79,10 +79,10 @@ static void a_lone_reader_of_a_view_that_leaves_gets_every_epoch(void **state)
 			      .image = SIDE,
 			      .sequential = true,
 			      .epochs = 6 };
-	pid_t producer = start_producer(&src);
+	pid_t producer = stream_start_producer(&src);
 	struct reader r = { .src = &src, .batch = 16 };
 	tsock *t = connect_floats(&src, 16, TSOCK_BETWEEN_AUTO);
-	uint64_t capacity = stats_of("leaves").capacity, produced = 0;
+	uint64_t capacity = stream_stats("leaves").capacity, produced = 0;
 
 	(void)state;
 	for (unsigned e = 0; e < 6; e++) {
@@ -92,21 +92,21 @@ static void a_lone_reader_of_a_view_that_leaves_gets_every_epoch(void **state)
 
 		assert_int_equal(tsock_begin(t), 0);
 		assert_int_equal(tsock_epoch(t), e);
-		tally_begin(&y, &src, 16, 0);
+		reader_tally_begin(&y, &src, 16, 0);
 		while ((err = tsock_next(t, 60000, &b)) == 0) {
-			tally_add(&y, b);
-			check_batch(&r, b, 0);
+			reader_tally_add(&y, b);
+			reader_check_batch(&r, b, 0);
 			/* The last batch is looked at until the producer has
 			 * made all that it may. */
 			if (y.got == src.n && e < 5)
 				wait_head("leaves", (e + 1) * src.n + capacity);
 			/* After the last one is released the producer ends. */
 			if (y.got == src.n)
-				produced = stats_of("leaves").produced;
+				produced = stream_stats("leaves").produced;
 			tsock_batch_release(b);
 		}
 		assert_int_equal(err, TSOCK_EEPOCH);
-		tally_end(&y, true);
+		reader_tally_end(&y, true);
 	}
 	assert_int_equal(produced, 6 * 1000);
 	assert_int_equal(tsock_begin(t), TSOCK_EENDED);
@@ -123,31 +123,31 @@ static void who_joins_near_an_epochs_end_gets_the_next(void **state)
 			      .payload = 16,
 			      .image = SIDE };
 	struct reader plain = { .src = &src, .batch = 16 };
-	pid_t producer = start_producer(&src);
+	pid_t producer = stream_start_producer(&src);
 	tsock *view = connect_floats(&src, 16, TSOCK_BETWEEN_HOLD);
-	tsock *t = connect_reader(&plain);
+	tsock *t = reader_connect(&plain);
 
 	(void)state;
 	assert_int_equal(tsock_begin(view), 0);
 	take_and_release(view, 60);
-	wait_head("near", 1000 + stats_of("near").capacity);
+	wait_head("near", 1000 + stream_stats("near").capacity);
 	assert_int_equal(tsock_begin(t), 0);
 	assert_int_equal(tsock_epoch(t), 1);
 	tsock_close(view);
 	tsock_close(t);
-	kill_and_reap(producer);
+	proc_kill_and_reap(producer);
 }
 
 static void *work(void *server)
 {
-	produce(server, &stated);
+	stream_produce(server, &stated);
 	return NULL;
 }
 
 /* So that the tail which passes it wakes the base ring's writer. */
 static void the_start_that_is_kept_is_stated_in_the_views_ring(void **state)
 {
-	tsock_server *s = serve(&stated);
+	tsock_server *s = stream_serve(&stated);
 	uint64_t want = 0, capacity;
 	pthread_t worker;
 	tsock *t;
@@ -157,10 +157,10 @@ static void the_start_that_is_kept_is_stated_in_the_views_ring(void **state)
 	t = connect_floats(&stated, 16, TSOCK_BETWEEN_HOLD);
 	assert_int_equal(tsock_begin(t), 0);
 	take_and_release(t, 60);
-	capacity = stats_of(stated.name).capacity;
+	capacity = stream_stats(stated.name).capacity;
 	wait_head(stated.name, 1000 + capacity);
 	for (unsigned i = 0; i < 6000 && want != 1000; i++) {
-		pause_us(10000);
+		proc_pause_us(10000);
 		tsi_sync_lock(&s->sync);
 		want = atomic_load(
 			&tsi_gate_ring(&s->gate, 1)->shared->start_want);
@@ -177,7 +177,7 @@ static void the_start_that_is_kept_is_stated_in_the_views_ring(void **state)
 static pid_t start_leader(const struct reader *r, unsigned batches, int said,
 			  int go)
 {
-	pid_t pid = spawn();
+	pid_t pid = proc_spawn();
 	tsock_batch *b;
 	char byte;
 	tsock *t;
@@ -185,7 +185,7 @@ static pid_t start_leader(const struct reader *r, unsigned batches, int said,
 
 	if (pid)
 		return pid;
-	t = connect_reader(r);
+	t = reader_connect(r);
 	need(!tsock_begin(t));
 	for (unsigned i = 0;; i++) {
 		if (i == batches)
@@ -222,11 +222,11 @@ static void only_the_first_epoch_of_joining_now_is_short(void **state)
 	(void)state;
 	assert_int_equal(pipe(said), 0);
 	assert_int_equal(pipe(go), 0);
-	producer = start_producer(&src);
+	producer = stream_start_producer(&src);
 	pid = start_leader(&lead, 20, said[1], go[0]);
 	close(said[1]);
 	assert_int_equal(read(said[0], &byte, 1), 1);
-	t = connect_reader(&late);
+	t = reader_connect(&late);
 	for (unsigned e = 0; e < 4; e++) {
 		uint64_t got = 0;
 		tsock_batch *b;
@@ -236,7 +236,7 @@ static void only_the_first_epoch_of_joining_now_is_short(void **state)
 		if (!e)
 			assert_int_equal(write(go[1], "g", 1), 1);
 		while ((err = tsock_next(t, 60000, &b)) == 0) {
-			check_batch(&late, b, 0);
+			reader_check_batch(&late, b, 0);
 			got += tsock_batch_count(b);
 			tsock_batch_release(b);
 		}
@@ -244,8 +244,8 @@ static void only_the_first_epoch_of_joining_now_is_short(void **state)
 		assert_true(e ? got == 1000 : got < 1000);
 	}
 	tsock_close(t);
-	kill_and_reap(pid);
-	kill_and_reap(producer);
+	proc_kill_and_reap(pid);
+	proc_kill_and_reap(producer);
 	close(said[0]);
 	close(go[0]);
 	close(go[1]);
@@ -262,8 +262,8 @@ static void who_stops_in_the_last_epoch_ends_the_stream(void **state)
 			      .payload = 16,
 			      .epochs = 2 };
 	struct reader r = { .src = &src, .batch = 16 };
-	pid_t producer = start_producer(&src);
-	tsock *t = connect_reader(&r);
+	pid_t producer = stream_start_producer(&src);
+	tsock *t = reader_connect(&r);
 
 	(void)state;
 	assert_int_equal(tsock_begin(t), 0);
@@ -291,21 +291,21 @@ static void nobody_is_killed_whom_nobody_waits_for(void **state)
 	struct reader idle = {
 		.src = &src, .batch = 16, .epochs = 1, .hold_us = 100000000
 	};
-	pid_t producer = start_producer(&src), one, two;
+	pid_t producer = stream_start_producer(&src), one, two;
 
 	(void)state;
-	one = start_reader(&idle);
-	wait_readers("pause", 1);
+	one = reader_start(&idle);
+	stream_wait_readers("pause", 1);
 	wait_head("pause", 64);
-	pause_us(1500000);
-	assert_int_equal(stats_of("pause").consumers, 1);
-	two = start_reader(&idle);
-	wait_readers("pause", 2);
-	pause_us(1500000);
-	assert_int_equal(stats_of("pause").consumers, 2);
-	kill_and_reap(one);
-	kill_and_reap(two);
-	kill_and_reap(producer);
+	proc_pause_us(1500000);
+	assert_int_equal(stream_stats("pause").consumers, 1);
+	two = reader_start(&idle);
+	stream_wait_readers("pause", 2);
+	proc_pause_us(1500000);
+	assert_int_equal(stream_stats("pause").consumers, 2);
+	proc_kill_and_reap(one);
+	proc_kill_and_reap(two);
+	proc_kill_and_reap(producer);
 }
 
 static void
@@ -319,7 +319,7 @@ the_slow_reader_of_a_view_is_killed_for_one_of_the_base(void **state)
 			      .image = SIDE,
 			      .slow_ms = 500 };
 	struct reader quick = { .src = &src, .batch = 16, .epochs = 1 };
-	pid_t producer = start_producer(&src), good, bad = spawn();
+	pid_t producer = stream_start_producer(&src), good, bad = proc_spawn();
 	int status;
 
 	(void)state;
@@ -332,14 +332,14 @@ the_slow_reader_of_a_view_is_killed_for_one_of_the_base(void **state)
 		pause();
 		_exit(1);
 	}
-	wait_readers("behind", 1);
-	good = start_reader(&quick);
-	status = ended(bad);
+	stream_wait_readers("behind", 1);
+	good = reader_start(&quick);
+	status = proc_ended(bad);
 	if (status != 1000 + SIGKILL)
 		print_message("a kernel without SO_PEERPIDFD doesn't kill\n");
 	assert_int_equal(status, 1000 + SIGKILL);
-	assert_int_equal(ended(good), 0);
-	kill_and_reap(producer);
+	assert_int_equal(proc_ended(good), 0);
+	proc_kill_and_reap(producer);
 }
 
 int main(void)
@@ -347,21 +347,22 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(
 			only_the_first_epoch_of_joining_now_is_short,
-			end_children),
+			proc_end_children),
 		cmocka_unit_test_teardown(
 			who_stops_in_the_last_epoch_ends_the_stream,
-			end_children),
+			proc_end_children),
 		cmocka_unit_test_teardown(
-			nobody_is_killed_whom_nobody_waits_for, end_children),
+			nobody_is_killed_whom_nobody_waits_for,
+			proc_end_children),
 		cmocka_unit_test_teardown(
 			the_slow_reader_of_a_view_is_killed_for_one_of_the_base,
-			end_children),
+			proc_end_children),
 		cmocka_unit_test_teardown(
 			a_lone_reader_of_a_view_that_leaves_gets_every_epoch,
-			end_children),
+			proc_end_children),
 		cmocka_unit_test_teardown(
 			who_joins_near_an_epochs_end_gets_the_next,
-			end_children),
+			proc_end_children),
 		/*
 		 * The last, for it serves in this process: under ASan a fork
 		 * while a thread ends can leave the child without memory.
@@ -370,6 +371,6 @@ int main(void)
 			the_start_that_is_kept_is_stated_in_the_views_ring),
 	};
 
-	own_folder();
+	proc_own_folder();
 	return cmocka_run_group_tests_name("epochs", tests, NULL, NULL);
 }

@@ -53,7 +53,7 @@ static unsigned killed;
 static bool go_on_killing(void)
 {
 	return killed < kills() ||
-	       (!getenv("TSOCK_KILLS") && samples_checked() < SAMPLES);
+	       (!getenv("TSOCK_KILLS") && reader_samples_checked() < SAMPLES);
 }
 
 /* Victims with every kind of habit, killed at random moments. */
@@ -72,17 +72,17 @@ static void kills_at_random_moments_harm_nobody(void **state)
 		  .epochs = 1000000,
 		  .flags = TSOCK_WRITABLE }
 	};
-	pid_t producer = start_producer(&src), survivor[2], victim[4];
+	pid_t producer = stream_start_producer(&src), survivor[2], victim[4];
 	unsigned seed = 11, fds, maps;
 
 	(void)state;
 	for (unsigned i = 0; i < 2; i++)
-		survivor[i] = start_reader(&good[i]);
-	wait_readers("kills", 2);
-	fds = descriptors_of(producer);
-	maps = mappings_of(producer);
+		survivor[i] = reader_start(&good[i]);
+	stream_wait_readers("kills", 2);
+	fds = usage_descriptors(producer);
+	maps = usage_mappings(producer);
 	for (; go_on_killing(); killed += 4) {
-		struct tsock_stats st = stats_of("kills");
+		struct tsock_stats st = stream_stats("kills");
 
 		for (unsigned i = 0; i < 4; i++) {
 			struct reader r = {
@@ -95,30 +95,31 @@ static void kills_at_random_moments_harm_nobody(void **state)
 				.scribble = (i & 2) != 0,
 			};
 
-			victim[i] = start_reader(&r);
+			victim[i] = reader_start(&r);
 		}
 		for (unsigned i = 0; i < 4; i++) {
-			pause_us((unsigned)rand_r(&seed) % 12000);
-			kill_and_reap(victim[i]);
+			proc_pause_us((unsigned)rand_r(&seed) % 12000);
+			proc_kill_and_reap(victim[i]);
 		}
 		/* The others go on. */
-		for (unsigned i = 0; stats_of("kills").head <= st.head; i++) {
+		for (unsigned i = 0; stream_stats("kills").head <= st.head;
+		     i++) {
 			assert_true(i < 12000);
-			pause_us(5000);
+			proc_pause_us(5000);
 		}
 	}
-	wait_readers("kills", 2);
+	stream_wait_readers("kills", 2);
 	for (unsigned i = 0; i < 2; i++)
 		assert_int_equal(waitpid(survivor[i], NULL, WNOHANG), 0);
-	for (unsigned i = 0; descriptors_of(producer) > fds; i++) {
+	for (unsigned i = 0; usage_descriptors(producer) > fds; i++) {
 		assert_true(i < 12000);
-		pause_us(5000);
+		proc_pause_us(5000);
 	}
 	/* Thread arenas may come and go; tail pages may not pile up. */
-	assert_true(mappings_of(producer) <= maps + 20);
+	assert_true(usage_mappings(producer) <= maps + 20);
 	for (unsigned i = 0; i < 2; i++)
-		kill_and_reap(survivor[i]);
-	kill_and_reap(producer);
+		proc_kill_and_reap(survivor[i]);
+	proc_kill_and_reap(producer);
 }
 
 static void a_stopped_reader_is_slow_and_not_dead(void **state)
@@ -131,21 +132,21 @@ static void a_stopped_reader_is_slow_and_not_dead(void **state)
 			      .min_consumers = 2 };
 	struct reader r[2] = { { .src = &src, .batch = 16, .epochs = 3 },
 			       { .src = &src, .batch = 9, .epochs = 3 } };
-	pid_t producer = start_producer(&src), pid[2];
+	pid_t producer = stream_start_producer(&src), pid[2];
 
 	(void)state;
 	/* This reader, stopped while it waits for the other, holds it up. */
-	pid[1] = start_reader(&r[1]);
-	wait_readers("stopped", 1);
+	pid[1] = reader_start(&r[1]);
+	stream_wait_readers("stopped", 1);
 	kill(pid[1], SIGSTOP);
-	pid[0] = start_reader(&r[0]);
-	wait_readers("stopped", 2);
-	pause_us(5000000);
-	assert_int_equal(stats_of("stopped").consumers, 2);
+	pid[0] = reader_start(&r[0]);
+	stream_wait_readers("stopped", 2);
+	proc_pause_us(5000000);
+	assert_int_equal(stream_stats("stopped").consumers, 2);
 	kill(pid[1], SIGCONT);
 	for (unsigned i = 0; i < 2; i++)
-		assert_int_equal(ended(pid[i]), 0);
-	kill_and_reap(producer);
+		assert_int_equal(proc_ended(pid[i]), 0);
+	proc_kill_and_reap(producer);
 }
 
 /* The producer's log says which one was killed, for whom, and why. */
@@ -186,18 +187,18 @@ static void the_slow_are_killed_when_that_is_asked_for(void **state)
 
 	(void)state;
 	warnings_begin();
-	producer = start_producer(&src);
+	producer = stream_start_producer(&src);
 	log = warnings_file();
-	bad = start_reader(&stuck);
-	wait_readers("slow", 1);
-	good = start_reader(&quick);
-	status = ended(bad);
+	bad = reader_start(&stuck);
+	stream_wait_readers("slow", 1);
+	good = reader_start(&quick);
+	status = proc_ended(bad);
 	if (status != 1000 + SIGKILL)
 		print_message("a kernel without SO_PEERPIDFD doesn't kill\n");
 	assert_int_equal(status, 1000 + SIGKILL);
-	assert_int_equal(ended(good), 0);
+	assert_int_equal(proc_ended(good), 0);
 	is_warned_of(log, bad, good);
-	kill_and_reap(producer);
+	proc_kill_and_reap(producer);
 }
 
 static double seconds_until_a_death_is_told(void)
@@ -210,15 +211,15 @@ static double seconds_until_a_death_is_told(void)
 	struct reader me = { .src = &src,
 			     .batch = 16,
 			     .flags = TSOCK_WRITABLE };
-	pid_t producer = start_producer(&src);
-	tsock *t = connect_reader(&me);
+	pid_t producer = stream_start_producer(&src);
+	tsock *t = reader_connect(&me);
 	tsock_batch *held, *b;
 	double t0, took;
 	int err;
 
 	assert_int_equal(tsock_begin(t), 0);
 	assert_int_equal(tsock_next(t, LONG_MS, &held), 0);
-	kill_and_reap(producer);
+	proc_kill_and_reap(producer);
 	t0 = now_s();
 	while ((err = tsock_next(t, -1, &b)) == 0)
 		tsock_batch_release(b);
@@ -226,7 +227,7 @@ static double seconds_until_a_death_is_told(void)
 	took = now_s() - t0;
 	assert_non_null(strstr(tsock_errmsg(), "dies"));
 	/* What is in hand stays whole. */
-	check_batch(&me, held, 0);
+	reader_check_batch(&me, held, 0);
 	tsock_batch_release(held);
 	t0 = now_s();
 	assert_int_equal(tsock_begin_timed(t, LONG_MS), TSOCK_ELOST);
@@ -252,11 +253,11 @@ static void a_new_producer_takes_a_dead_ones_name(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < 5; i++) {
-		pid_t producer = start_producer(&src);
-		pid_t pid = start_reader(&r);
+		pid_t producer = stream_start_producer(&src);
+		pid_t pid = reader_start(&r);
 
-		assert_int_equal(ended(pid), 0);
-		kill_and_reap(producer);
+		assert_int_equal(proc_ended(pid), 0);
+		proc_kill_and_reap(producer);
 	}
 }
 
@@ -268,36 +269,36 @@ static void a_failed_stream_tells_every_reader_why(void **state)
 			      .max_batch = 16,
 			      .payload = 16 };
 	struct reader me = { .src = &src, .batch = 16 };
-	pid_t producer = spawn();
+	pid_t producer = proc_spawn();
 	tsock_batch *b;
 	tsock *t;
 	int err;
 
 	(void)state;
 	if (producer == 0) {
-		tsock_server *s = serve(&src);
+		tsock_server *s = stream_serve(&src);
 		uint64_t first;
 
 		while (tsock_serve_claim(s, 1, -1, &first) == 1 &&
 		       first < 100) {
-			write_sample(s, &src, first);
+			stream_write_sample(s, &src, first);
 			tsock_serve_commit(s, first, 1);
 		}
 		tsock_serve_fail(s, "cat.JPEG: input/output error");
 		for (;;)
 			pause();
 	}
-	t = connect_reader(&me);
+	t = reader_connect(&me);
 	assert_int_equal(tsock_begin(t), 0);
 	while ((err = tsock_next(t, LONG_MS, &b)) == 0)
 		tsock_batch_release(b);
 	assert_int_equal(err, TSOCK_ESTREAM);
 	assert_non_null(strstr(tsock_errmsg(), "cat.JPEG"));
 	tsock_close(t);
-	t = connect_reader(&me);
+	t = reader_connect(&me);
 	assert_int_equal(tsock_begin(t), TSOCK_ESTREAM);
 	tsock_close(t);
-	kill_and_reap(producer);
+	proc_kill_and_reap(producer);
 }
 
 static void wrong_names_and_sizes_are_named(void **state)
@@ -308,7 +309,7 @@ static void wrong_names_and_sizes_are_named(void **state)
 			      .max_batch = 16,
 			      .payload = 16 };
 	struct tsock_opts o = TSOCK_OPTS_INIT;
-	pid_t producer = start_producer(&src);
+	pid_t producer = stream_start_producer(&src);
 	tsock *t = NULL;
 
 	(void)state;
@@ -325,7 +326,7 @@ static void wrong_names_and_sizes_are_named(void **state)
 	assert_non_null(strstr(tsock_errmsg(), "nobody"));
 	assert_int_equal(tsock_open("../x y", &o, &t), TSOCK_EARG);
 	assert_null(t);
-	kill_and_reap(producer);
+	proc_kill_and_reap(producer);
 }
 
 static void a_forked_child_that_exits_with_batches_harms_nobody(void **state)
@@ -338,8 +339,8 @@ static void a_forked_child_that_exits_with_batches_harms_nobody(void **state)
 	struct reader me = { .src = &src,
 			     .batch = 16,
 			     .flags = TSOCK_WRITABLE };
-	pid_t producer = start_producer(&src);
-	tsock *t = connect_reader(&me);
+	pid_t producer = stream_start_producer(&src);
+	tsock *t = reader_connect(&me);
 	tsock_batch *held, *b;
 	struct tsock_stats st;
 
@@ -347,10 +348,10 @@ static void a_forked_child_that_exits_with_batches_harms_nobody(void **state)
 	assert_int_equal(tsock_begin(t), 0);
 	assert_int_equal(tsock_next(t, LONG_MS, &held), 0);
 	for (unsigned i = 0; i < 20; i++) {
-		pid_t pid = spawn();
+		pid_t pid = proc_spawn();
 
 		if (pid == 0) {
-			check_batch(&me, held, 0); /* still readable */
+			reader_check_batch(&me, held, 0); /* still readable */
 			if (tsock_next(t, 0, &b) != TSOCK_EFORK)
 				die("the child may read");
 			if (tsock_begin(t) != TSOCK_EFORK)
@@ -359,20 +360,20 @@ static void a_forked_child_that_exits_with_batches_harms_nobody(void **state)
 			tsock_close(t);
 			exit(0); /* with destructors */
 		}
-		assert_int_equal(ended(pid), 0);
-		check_batch(&me, held, 0);
+		assert_int_equal(proc_ended(pid), 0);
+		reader_check_batch(&me, held, 0);
 	}
-	st = stats_of("forks");
+	st = stream_stats("forks");
 	assert_int_equal(st.consumers, 1);
 	assert_int_equal(st.row[0].tail, 0);
 	tsock_batch_release(held);
 	for (unsigned i = 0; i < 30; i++) {
 		assert_int_equal(tsock_next(t, LONG_MS, &b), 0);
-		check_batch(&me, b, 0);
+		reader_check_batch(&me, b, 0);
 		tsock_batch_release(b);
 	}
 	tsock_close(t);
-	kill_and_reap(producer);
+	proc_kill_and_reap(producer);
 }
 
 static void nothing_is_left_in_the_folder_after_an_orderly_end(void **state)
@@ -385,11 +386,11 @@ static void nothing_is_left_in_the_folder_after_an_orderly_end(void **state)
 			      .epochs = 1 };
 	struct reader r = { .src = &src, .batch = 16, .epochs = 2 };
 	char path[256];
-	pid_t producer = start_producer(&src), pid = start_reader(&r);
+	pid_t producer = stream_start_producer(&src), pid = reader_start(&r);
 
 	(void)state;
-	assert_int_equal(ended(pid), 0);
-	assert_int_equal(ended(producer), 0);
+	assert_int_equal(proc_ended(pid), 0);
+	assert_int_equal(proc_ended(producer), 0);
 	snprintf(path, sizeof(path), "%s/tidy.door", getenv("TSOCK_DIR"));
 	assert_int_equal(access(path, F_OK), -1);
 	snprintf(path, sizeof(path), "%s/tidy.bus", getenv("TSOCK_DIR"));
@@ -415,10 +416,10 @@ int main(void)
 
 	int failed;
 
-	own_folder();
-	count_checked();
+	proc_own_folder();
+	reader_count_checked();
 	failed = cmocka_run_group_tests_name("faults", tests, NULL, NULL);
 	print_message("%u consumers killed, %llu samples checked\n", killed,
-		      (unsigned long long)samples_checked());
+		      (unsigned long long)reader_samples_checked());
 	return failed;
 }

@@ -43,17 +43,18 @@ static size_t valid_message(uint8_t *bytes)
 					 TSI_READY,  TSI_LEAVE,    TSI_STATS,
 					 TSI_STREAM, TSI_OFFER,    TSI_ERROR,
 					 TSI_LEFT,   TSI_CONFIGURE };
-	struct tsi_msg m = join_message();
+	struct tsi_msg m = watched_join_message();
 
-	m.type = type[roll() % (sizeof(type) / sizeof(type[0]))];
+	m.type = type[watched_roll() % (sizeof(type) / sizeof(type[0]))];
 	if (m.type == TSI_STREAM)
 		memset(&m.u, 0, sizeof(m.u));
 	if (m.type == TSI_ERROR)
 		m.u.error.code = -1;
-	if (m.type == TSI_JOIN && roll() % 2)
-		roll_bytes(&m.u.join.batch_size,
-			   sizeof(m.u.join) -
-				   offsetof(struct tsi_msg_join, batch_size));
+	if (m.type == TSI_JOIN && watched_roll() % 2)
+		watched_roll_bytes(
+			&m.u.join.batch_size,
+			sizeof(m.u.join) -
+				offsetof(struct tsi_msg_join, batch_size));
 	return tsi_msg_pack(&m, bytes);
 }
 
@@ -62,21 +63,22 @@ static void send_nonsense(struct zmtp_peer *p)
 	static uint8_t bytes[1 << 20];
 	size_t len = valid_message(bytes);
 
-	switch (roll() % 6) {
+	switch (watched_roll() % 6) {
 	case 0: /* noise */
-		len = roll() % 5000;
-		roll_bytes(bytes, len);
+		len = watched_roll() % 5000;
+		watched_roll_bytes(bytes, len);
 		break;
 	case 1: /* cut short, or too long */
-		len = roll() % (2 * len);
+		len = watched_roll() % (2 * len);
 		break;
 	case 2: /* bits turned over */
-		for (unsigned i = 0; i < 1 + roll() % 4; i++)
-			bytes[roll() % len] ^= (uint8_t)(1 << roll() % 8);
+		for (unsigned i = 0; i < 1 + watched_roll() % 4; i++)
+			bytes[watched_roll() % len] ^=
+				(uint8_t)(1 << watched_roll() % 8);
 		break;
 	case 3: /* in pieces */
-		for (uint64_t i = 0; i < roll() % 20; i++)
-			zmtp_send(p, bytes, roll() % len, true);
+		for (uint64_t i = 0; i < watched_roll() % 20; i++)
+			zmtp_send(p, bytes, watched_roll() % len, true);
 		break;
 	case 4: /* twice */
 		zmtp_send(p, bytes, len, false);
@@ -115,10 +117,11 @@ static void bytes_that_are_not_zeromq(void)
 
 		need(s >= 0);
 		if (!connect(s, (struct sockaddr *)&sa, sizeof(sa))) {
-			roll_bytes(bytes, sizeof(bytes));
+			watched_roll_bytes(bytes, sizeof(bytes));
 			if (k % 2) /* the greeting's first bytes */
 				memcpy(bytes, "\xff\0\0\0\0\0\0\0\1\x7f\3", 11);
-			send(s, bytes, roll() % sizeof(bytes), MSG_NOSIGNAL);
+			send(s, bytes, watched_roll() % sizeof(bytes),
+			     MSG_NOSIGNAL);
 		}
 		close(s);
 	}
@@ -130,7 +133,7 @@ static void join_flood(void)
 	uint8_t bytes[TSI_MSG_MAX];
 
 	for (unsigned i = 0; i < 10000; i++) {
-		struct tsi_msg m = join_message();
+		struct tsi_msg m = watched_join_message();
 
 		if (i % 3 == 0) {
 			m.u.join.view.dtype = TSOCK_F32;
@@ -149,12 +152,12 @@ static void hello_flood(void)
 	uint8_t bytes[TSI_MSG_MAX];
 	size_t len = tsi_msg_pack(&m, bytes);
 	struct raw r[4];
-	double t0 = now_s();
+	double t0 = watched_now_s();
 
 	for (unsigned k = 0; k < 4; k++)
 		r[k] = raw_open();
 	/* No answer is ever read. */
-	while (now_s() - t0 < 3)
+	while (watched_now_s() - t0 < 3)
 		for (unsigned i = 0; i < 1000; i++)
 			zmq_send(r[i % 4].socket, bytes, len, ZMQ_DONTWAIT);
 	for (unsigned k = 0; k < 4; k++)
@@ -164,20 +167,20 @@ static void hello_flood(void)
 static void garbage_on_the_channel_is_dropped(void **state)
 {
 	(void)state;
-	attacked_by(nonsense_on_the_channel);
-	attacked_by(bytes_that_are_not_zeromq);
+	watched_attacked_by(nonsense_on_the_channel);
+	watched_attacked_by(bytes_that_are_not_zeromq);
 }
 
 static void a_flood_of_joins_leaves_room_for_one_more(void **state)
 {
 	(void)state;
-	attacked_by(join_flood);
+	watched_attacked_by(join_flood);
 }
 
 static void a_flood_of_hellos_stops_nobody(void **state)
 {
 	(void)state;
-	attacked_by(hello_flood);
+	watched_attacked_by(hello_flood);
 }
 
 /* ---- the descriptor socket ---- */
@@ -197,7 +200,7 @@ static int fdpass_open(void)
 			close(s);
 			return -1;
 		}
-		pause_us(1000);
+		proc_pause_us(1000);
 	}
 	return s;
 }
@@ -225,11 +228,11 @@ static void packets_on_fdpass(void)
 
 		if (s < 0)
 			continue;
-		roll_bytes(bytes, sizeof(bytes));
+		watched_roll_bytes(bytes, sizeof(bytes));
 		/* A token that nobody was given. */
 		if (k % 2)
 			memcpy(bytes, head, sizeof(head));
-		send_with(s, bytes, k % 2 ? 24 : 1 + roll() % 600,
+		send_with(s, bytes, k % 2 ? 24 : 1 + watched_roll() % 600,
 			  count[k % 7]);
 		if (k % 3)
 			send_with(s, bytes, 24, count[k % 7]);
@@ -251,13 +254,13 @@ static void silence_on_fdpass(void)
 		for (unsigned k = 0; k < 100; k++) {
 			if (!connect(s[i], (struct sockaddr *)&sa, sizeof(sa)))
 				break;
-			pause_us(1000);
+			proc_pause_us(1000);
 		}
 		if (i % 2)
 			send(s[i], "DOOR", i % 5, MSG_NOSIGNAL);
 	}
 	/* All are held open while somebody wants to come in. */
-	t = connect_reader(&me);
+	t = reader_connect(&me);
 	if (tsock_begin_timed(t, 60000))
 		die("no way in: %s", tsock_errmsg());
 	tsock_close(t);
@@ -266,13 +269,13 @@ static void silence_on_fdpass(void)
 static void garbage_on_the_descriptor_socket_is_refused(void **state)
 {
 	(void)state;
-	attacked_by(packets_on_fdpass);
+	watched_attacked_by(packets_on_fdpass);
 }
 
 static void silent_connections_keep_nobody_out(void **state)
 {
 	(void)state;
-	attacked_by(silence_on_fdpass);
+	watched_attacked_by(silence_on_fdpass);
 }
 
 static int set_up(void **state)
@@ -291,9 +294,9 @@ int main(void)
 		cmocka_unit_test(a_flood_of_hellos_stops_nobody),
 		cmocka_unit_test(garbage_on_the_descriptor_socket_is_refused),
 		cmocka_unit_test(silent_connections_keep_nobody_out),
-		cmocka_unit_test(the_server_closes_in_good_order),
+		cmocka_unit_test(watched_closes_in_good_order),
 	};
 
-	own_folder();
+	proc_own_folder();
 	return cmocka_run_group_tests_name("hostile", tests, set_up, NULL);
 }

@@ -21,7 +21,7 @@ static tsock_batch *take_secretly(tsock *t, uint64_t n)
 	tsock_batch *b;
 
 	while (tsi_claim_head(c) < tsi_reader_pos(t->reader) + n)
-		pause_us(1000);
+		proc_pause_us(1000);
 	need(tsi_reader_acquire(t->reader, n, &b) == 0);
 	need(atomic_load(&c->page->generation) == 0);
 	return b;
@@ -35,13 +35,13 @@ static uint32_t generation_of(tsock *t)
 /* Reads all when the byte has come: a later fork would copy threads. */
 static pid_t start_when_told(const struct reader *r, int go)
 {
-	pid_t pid = spawn();
+	pid_t pid = proc_spawn();
 	char byte;
 
 	if (pid)
 		return pid;
 	need(read(go, &byte, 1) == 1);
-	read_all(r);
+	reader_read_all(r);
 	_exit(0);
 }
 
@@ -56,7 +56,7 @@ static void who_denies_what_it_has_in_hand_harms_itself_alone(void **state)
 			      .detach = true };
 	struct reader liar = { .src = &src, .batch = 16 };
 	struct reader honest = { .src = &src, .batch = 16, .epochs = 2 };
-	pid_t producer = start_producer(&src), pid;
+	pid_t producer = stream_start_producer(&src), pid;
 	uint8_t was[PAYLOAD];
 	tsock_batch *b;
 	int go[2];
@@ -65,15 +65,15 @@ static void who_denies_what_it_has_in_hand_harms_itself_alone(void **state)
 	(void)state;
 	need(pipe(go) == 0);
 	pid = start_when_told(&honest, go[0]);
-	t = connect_reader(&liar);
+	t = reader_connect(&liar);
 	need(tsock_begin(t) == 0);
 	b = take_secretly(t, 16);
-	check_batch(&liar, b, 0);
+	reader_check_batch(&liar, b, 0);
 	memcpy(was, tsock_batch_data(b, 0), PAYLOAD);
 	/* The other reader gets every sample, once and whole, and waits. */
 	need(write(go[1], "", 1) == 1);
-	assert_int_equal(ended(pid), 0);
-	assert_int_equal(stats_of("denies").detached, 1);
+	assert_int_equal(proc_ended(pid), 0);
+	assert_int_equal(stream_stats("denies").detached, 1);
 	assert_int_equal(generation_of(t), 1);
 	assert_memory_not_equal(tsock_batch_data(b, 0), was, PAYLOAD);
 	/* The liar is told, and goes on like any detached reader: its epoch is
@@ -82,10 +82,10 @@ static void who_denies_what_it_has_in_hand_harms_itself_alone(void **state)
 	assert_int_equal(tsock_next(t, -1, &b), TSOCK_EEPOCH);
 	assert_true(tsock_missed(t) >= src.n - 16);
 	need(tsock_begin(t) == 0 && tsock_next(t, -1, &b) == 0);
-	check_batch(&liar, b, 0);
+	reader_check_batch(&liar, b, 0);
 	tsock_batch_release(b);
 	tsock_close(t);
-	kill_and_reap(producer);
+	proc_kill_and_reap(producer);
 	close(go[0]);
 	close(go[1]);
 }
@@ -95,10 +95,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(
 			who_denies_what_it_has_in_hand_harms_itself_alone,
-			end_children),
+			proc_end_children),
 	};
 
-	own_folder();
+	proc_own_folder();
 	return cmocka_run_group_tests_name("hostile_detached", tests, NULL,
 					   NULL);
 }

@@ -249,6 +249,6 @@ int main(void)
 		cmocka_unit_test(bad_descriptors_are_refused),
 	};
 
-	own_folder();
+	proc_own_folder();
 	return cmocka_run_group_tests_name("hostile fds", tests, NULL, NULL);
 }

@@ -13,7 +13,7 @@ static size_t noise(const struct tsi_msg *q, struct tsi_msg *m, uint8_t *out)
 {
 	(void)q, (void)m;
 	for (unsigned i = 0; i < 900; i++)
-		out[i] = (uint8_t)mix(i);
+		out[i] = (uint8_t)stream_mix(i);
 	return 900;
 }
 
@@ -319,7 +319,7 @@ int main(void)
 		cmocka_unit_test(a_run_that_begins_meanwhile_is_asked_anew),
 	};
 
-	own_folder();
+	proc_own_folder();
 	return cmocka_run_group_tests_name("hostile producer", tests, NULL,
 					   NULL);
 }

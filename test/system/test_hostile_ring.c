@@ -119,8 +119,9 @@ static void all_noise(struct tsi_ring_shared *s)
 	for (unsigned k = 0; k < 40; k++) {
 		for (size_t i = offsetof(struct tsi_ring_shared, head);
 		     i < offsetof(struct tsi_ring_shared, row[8]); i += 8)
-			*(uint64_t *)((uint8_t *)s + i) = mix(k * 65537 + i);
-		pause_us(20000);
+			*(uint64_t *)((uint8_t *)s + i) =
+				stream_mix(k * 65537 + i);
+		proc_pause_us(20000);
 	}
 }
 
@@ -142,6 +143,6 @@ int main(void)
 		cmocka_unit_test(lies_in_the_ring_are_no_crash),
 	};
 
-	own_folder();
+	proc_own_folder();
 	return cmocka_run_group_tests_name("hostile ring", tests, NULL, NULL);
 }

@@ -21,7 +21,7 @@ static double old_since;
 
 static void get_token(uint8_t *token)
 {
-	struct tsi_msg m = join_message(), r;
+	struct tsi_msg m = watched_join_message(), r;
 	struct tsi_channel *channel;
 	bool ready;
 
@@ -77,14 +77,14 @@ static void let_go(struct inside *in)
 /* The server gives it up, and says so in its row. */
 static void is_given_up(struct inside *in)
 {
-	double t0 = now_s();
+	double t0 = watched_now_s();
 
 	while (atomic_load(&in->ring->row[in->passed.reply.row].reader)) {
-		assert_true(now_s() - t0 < 60.0);
-		pause_us(1000);
+		assert_true(watched_now_s() - t0 < 60.0);
+		proc_pause_us(1000);
 	}
 	let_go(in);
-	is_as_before();
+	watched_is_as_before();
 }
 
 static void a_token_serves_once(void **state)
@@ -106,10 +106,10 @@ static void an_old_token_opens_nothing(void **state)
 	struct inside in;
 
 	(void)state;
-	while (now_s() - old_since < 10.5)
-		pause_us(50000);
+	while (watched_now_s() - old_since < 10.5)
+		proc_pause_us(50000);
 	assert_int_not_equal(go_in(old_token, &in), 0);
-	is_as_before();
+	watched_is_as_before();
 }
 
 /* ---- tails ---- */
@@ -141,15 +141,15 @@ static void a_tail_beyond_all_bounds_is_given_up(void **state)
 static void a_tail_that_goes_back_is_given_up(void **state)
 {
 	struct inside in;
-	double t0 = now_s();
+	double t0 = watched_now_s();
 
 	(void)state;
 	enter(&in);
 	atomic_store(&in.tail->tail, in.passed.reply.start + 5);
 	for (bool seen = false; !seen;) {
-		struct tsock_stats st = stats_of(WATCHED);
+		struct tsock_stats st = stream_stats(WATCHED);
 
-		assert_true(now_s() - t0 < 60.0);
+		assert_true(watched_now_s() - t0 < 60.0);
 		for (unsigned i = 0; i < st.nrows; i++)
 			seen |= st.row[i].batch_size == 16 &&
 				st.row[i].tail == in.passed.reply.start + 5;
@@ -169,17 +169,18 @@ static void wants_and_counters_of_any_kind_harm_nobody(void **state)
 	(void)state;
 	enter(&in);
 	atomic_store(&in.tail->tail, in.passed.reply.start + FAR);
-	t0 = now_s();
+	t0 = watched_now_s();
 	/* Once at least: the server has to see a tail that then goes back. */
 	do {
 		for (unsigned i = 0; i < 1000; i++) {
-			atomic_store(&in.tail->want, roll() >> roll() % 64);
-			atomic_store(&in.tail->samples, roll());
-			atomic_store(&in.tail->wait_ns, roll());
+			atomic_store(&in.tail->want,
+				     watched_roll() >> watched_roll() % 64);
+			atomic_store(&in.tail->samples, watched_roll());
+			atomic_store(&in.tail->wait_ns, watched_roll());
 		}
-		answers_and_goes_on();
+		watched_answers_and_goes_on();
 		atomic_fetch_add(&in.tail->tail, 3000);
-	} while (now_s() - t0 < 1.0);
+	} while (watched_now_s() - t0 < 1.0);
 	atomic_store(&in.tail->tail, 0);
 	is_given_up(&in);
 }
@@ -194,7 +195,7 @@ static void an_eventfd_that_blocks_stops_nobody(void **state)
 	(void)state;
 	enter(&in);
 	atomic_store(&in.tail->tail, in.passed.reply.start + FAR);
-	t0 = now_s();
+	t0 = watched_now_s();
 	do {
 		eventfd_t n;
 
@@ -203,9 +204,9 @@ static void an_eventfd_that_blocks_stops_nobody(void **state)
 			(void)!eventfd_read(in.passed.fd[2], &n);
 		(void)!eventfd_write(in.passed.fd[2], full);
 		fcntl(in.passed.fd[2], F_SETFL, 0);
-		answers_and_goes_on();
+		watched_answers_and_goes_on();
 		atomic_fetch_add(&in.tail->tail, 3000);
-	} while (now_s() - t0 < 1.0);
+	} while (watched_now_s() - t0 < 1.0);
 	fcntl(in.passed.fd[2], F_SETFL, O_NONBLOCK);
 	atomic_store(&in.tail->tail, UINT64_MAX);
 	is_given_up(&in);
@@ -245,7 +246,7 @@ static int set_up(void **state)
 	(void)state;
 	watched_set_up();
 	get_token(old_token);
-	old_since = now_s();
+	old_since = watched_now_s();
 	watched_measure();
 	return 0;
 }
@@ -260,10 +261,10 @@ int main(void)
 		cmocka_unit_test(an_eventfd_that_blocks_stops_nobody),
 		cmocka_unit_test(nothing_that_is_handed_out_can_be_written),
 		cmocka_unit_test(an_old_token_opens_nothing),
-		cmocka_unit_test(the_server_closes_in_good_order),
+		cmocka_unit_test(watched_closes_in_good_order),
 	};
 
-	own_folder();
+	proc_own_folder();
 	return cmocka_run_group_tests_name("hostile_tails", tests, set_up,
 					   NULL);
 }

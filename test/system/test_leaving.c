@@ -23,7 +23,7 @@ static void stop(pid_t pid)
 static tsock *begin(tsock_batch **b)
 {
 	struct reader r = { .src = &src, .batch = 16 };
-	tsock *t = connect_reader(&r);
+	tsock *t = reader_connect(&r);
 
 	assert_int_equal(tsock_begin_timed(t, 60000), 0);
 	assert_int_equal(tsock_next(t, 60000, b), 0);
@@ -32,7 +32,7 @@ static tsock *begin(tsock_batch **b)
 
 static void a_handle_that_is_closed_leaves(void **state)
 {
-	pid_t producer = start_producer(&src);
+	pid_t producer = stream_start_producer(&src);
 	tsock_batch *b;
 	tsock *t = begin(&b);
 
@@ -41,36 +41,36 @@ static void a_handle_that_is_closed_leaves(void **state)
 	stop(producer);
 	tsock_close(t);
 	kill(producer, SIGCONT);
-	wait_readers(src.name, 0);
-	kill_and_reap(producer);
+	stream_wait_readers(src.name, 0);
+	proc_kill_and_reap(producer);
 }
 
 static void a_batch_that_outlives_its_handle_leaves_at_its_end(void **state)
 {
-	pid_t producer = start_producer(&src);
+	pid_t producer = stream_start_producer(&src);
 	tsock_batch *b;
 	tsock *t = begin(&b);
 
 	(void)state;
 	tsock_close(t);
-	wait_readers(src.name, 1);
+	stream_wait_readers(src.name, 1);
 	stop(producer);
 	tsock_batch_release(b);
 	kill(producer, SIGCONT);
-	wait_readers(src.name, 0);
-	kill_and_reap(producer);
+	stream_wait_readers(src.name, 0);
+	proc_kill_and_reap(producer);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(a_handle_that_is_closed_leaves,
-					  end_children),
+					  proc_end_children),
 		cmocka_unit_test_teardown(
 			a_batch_that_outlives_its_handle_leaves_at_its_end,
-			end_children),
+			proc_end_children),
 	};
 
-	own_folder();
+	proc_own_folder();
 	return cmocka_run_group_tests_name("leaving", tests, NULL, NULL);
 }

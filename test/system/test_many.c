@@ -23,7 +23,7 @@ static void the_rows_are_those_who_are_behind(void **state)
 			      .max_batch = 16,
 			      .payload = 16 };
 	struct tsock_opts o = TSOCK_OPTS_INIT;
-	pid_t producer = start_producer(&src);
+	pid_t producer = stream_start_producer(&src);
 	struct tsock_stats st;
 	tsock *t[MANY];
 	uint64_t highest = 0;
@@ -55,16 +55,16 @@ static void the_rows_are_those_who_are_behind(void **state)
 	assert_int_equal(highest, TSOCK_STATS_ROWS);
 	for (unsigned i = 0; i < MANY; i++)
 		tsock_close(t[i]);
-	kill_and_reap(producer);
+	proc_kill_and_reap(producer);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(the_rows_are_those_who_are_behind,
-					  end_children),
+					  proc_end_children),
 	};
 
-	own_folder();
+	proc_own_folder();
 	return cmocka_run_group_tests_name("many", tests, NULL, NULL);
 }

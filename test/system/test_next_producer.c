@@ -38,15 +38,15 @@ static int read_until_it_fails(tsock *t, uint64_t *next)
 static void
 what_is_published_is_given_and_then_an_error_with_the_time(void **state)
 {
-	struct source src = restart_source("alone");
-	pid_t producer = start_producer(&src);
+	struct source src = next_producer_restart("alone");
+	pid_t producer = stream_start_producer(&src);
 	tsock *t = begin_with(&src, 400);
 	uint64_t next = 0;
 
 	(void)state;
-	while (stats_of("alone").head < 256)
-		pause_us(5000);
-	kill_and_reap(producer);
+	while (stream_stats("alone").head < 256)
+		proc_pause_us(5000);
+	proc_kill_and_reap(producer);
 	assert_int_equal(read_until_it_fails(t, &next), TSOCK_ELOST);
 	assert_int_equal(next, 256);
 	assert_non_null(strstr(tsock_errmsg(), "within 0.4 s"));
@@ -68,8 +68,8 @@ static void note_waiting(void *arg, int level, const char *line)
 
 static void who_says_nothing_waits_for_a_minute(void **state)
 {
-	struct source src = restart_source("usual");
-	pid_t producer = start_producer(&src);
+	struct source src = next_producer_restart("usual");
+	pid_t producer = stream_start_producer(&src);
 	struct tsock_opts o = TSOCK_OPTS_INIT;
 	tsock_batch *b;
 	uint64_t next;
@@ -83,7 +83,7 @@ static void who_says_nothing_waits_for_a_minute(void **state)
 	assert_int_equal(tsock_next(t, -1, &b), 0);
 	next = tsock_batch_count(b);
 	tsock_batch_release(b);
-	kill_and_reap(producer);
+	proc_kill_and_reap(producer);
 	tsock_set_logger(note_waiting, NULL);
 	while (!*waiting) {
 		err = tsock_next(t, 10, &b);
@@ -103,13 +103,13 @@ static void who_says_nothing_waits_for_a_minute(void **state)
 
 static void who_does_not_want_to_wait_is_told_at_once(void **state)
 {
-	struct source src = restart_source("hasty");
-	pid_t producer = start_producer(&src);
+	struct source src = next_producer_restart("hasty");
+	pid_t producer = stream_start_producer(&src);
 	tsock *t = begin_with(&src, 0);
 	uint64_t next = 0;
 
 	(void)state;
-	kill_and_reap(producer);
+	proc_kill_and_reap(producer);
 	assert_int_equal(read_until_it_fails(t, &next), TSOCK_ELOST);
 	assert_non_null(strstr(tsock_errmsg(), "died"));
 	tsock_close(t);
@@ -117,8 +117,8 @@ static void who_does_not_want_to_wait_is_told_at_once(void **state)
 
 static void another_stream_is_refused_with_the_difference(void **state)
 {
-	struct source src = restart_source("other");
-	struct source other = restart_source("other");
+	struct source src = next_producer_restart("other");
+	struct source other = next_producer_restart("other");
 	struct next_producer another;
 	pid_t producer;
 	uint64_t next = 0;
@@ -126,15 +126,15 @@ static void another_stream_is_refused_with_the_difference(void **state)
 
 	(void)state;
 	other.identity = "kind=test\nseed=2\n";
-	another = prepare_next(other);
-	producer = start_producer(&src);
+	another = next_producer_prepare(other);
+	producer = stream_start_producer(&src);
 	t = begin_with(&src, 60000);
-	kill_and_reap(producer);
-	producer = begin_next(&another);
+	proc_kill_and_reap(producer);
+	producer = next_producer_begin(&another);
 	assert_int_equal(read_until_it_fails(t, &next), TSOCK_ELOST);
 	assert_non_null(strstr(tsock_errmsg(), "seed was 1 and is 2"));
 	tsock_close(t);
-	kill_and_reap(producer);
+	proc_kill_and_reap(producer);
 }
 
 /* What the labels mean, which is no part of this identity. */
@@ -142,8 +142,8 @@ static void other_classes_are_another_stream(void **state)
 {
 	static const char *const two[] = { "daisy", "rose" };
 	static const char *const three[] = { "daisy", "rose", "tulip" };
-	struct source src = restart_source("classes");
-	struct source other = restart_source("classes");
+	struct source src = next_producer_restart("classes");
+	struct source other = next_producer_restart("classes");
 	struct next_producer another;
 	pid_t producer;
 	uint64_t next = 0;
@@ -154,32 +154,32 @@ static void other_classes_are_another_stream(void **state)
 	src.nclasses = 2;
 	other.classes = three;
 	other.nclasses = 3;
-	another = prepare_next(other);
-	producer = start_producer(&src);
+	another = next_producer_prepare(other);
+	producer = stream_start_producer(&src);
 	t = begin_with(&src, 60000);
-	kill_and_reap(producer);
-	producer = begin_next(&another);
+	proc_kill_and_reap(producer);
+	producer = next_producer_begin(&another);
 	assert_int_equal(read_until_it_fails(t, &next), TSOCK_ELOST);
 	assert_non_null(
 		strstr(tsock_errmsg(), "its number of classes was 2 and is 3"));
 	assert_null(tsock_class_name(t, 2));
 	tsock_close(t);
-	kill_and_reap(producer);
+	proc_kill_and_reap(producer);
 }
 
 /* A call ends at its own time, and the next one waits on. */
 static void a_call_waits_no_longer_than_it_may(void **state)
 {
-	struct source src = restart_source("patient");
-	struct next_producer another = prepare_next(src);
-	pid_t producer = start_producer(&src);
+	struct source src = next_producer_restart("patient");
+	struct next_producer another = next_producer_prepare(src);
+	pid_t producer = stream_start_producer(&src);
 	tsock *t = begin_with(&src, 60000);
 	uint64_t next = 0, start, samples;
 	tsock_batch *b;
 	int err;
 
 	(void)state;
-	kill_and_reap(producer);
+	proc_kill_and_reap(producer);
 	while ((err = tsock_next(t, 20, &b)) == 0) {
 		next += tsock_batch_count(b);
 		tsock_batch_release(b);
@@ -189,16 +189,16 @@ static void a_call_waits_no_longer_than_it_may(void **state)
 	assert_int_equal(tsock_position(t, &start, &samples), 0);
 	assert_int_equal(start + samples, next);
 	assert_int_equal(tsock_skip(t, 64), 0);
-	producer = begin_next(&another);
+	producer = next_producer_begin(&another);
 	while ((err = tsock_next(t, 0, &b)) == TSOCK_EAGAIN)
 		;
 	assert_int_equal(err, 0);
 	assert_int_equal(tsock_lost(t), 0);
 	assert_int_equal(tsock_batch_seq(b), next + 64);
-	check_batch(&(struct reader){ .src = &src, .batch = 16 }, b, 0);
+	reader_check_batch(&(struct reader){ .src = &src, .batch = 16 }, b, 0);
 	tsock_batch_release(b);
 	tsock_close(t);
-	kill_and_reap(producer);
+	proc_kill_and_reap(producer);
 }
 
 #define REJOIN_MS 900
@@ -207,18 +207,18 @@ static void a_call_waits_no_longer_than_it_may(void **state)
  * the time that the job gives the next producer. */
 static void no_call_waits_for_a_next_producer_that_is_stopped(void **state)
 {
-	struct source src = restart_source("mute");
-	struct next_producer another = prepare_next(src);
-	pid_t producer = start_producer(&src);
+	struct source src = next_producer_restart("mute");
+	struct next_producer another = next_producer_prepare(src);
+	pid_t producer = stream_start_producer(&src);
 	tsock *t = begin_with(&src, REJOIN_MS);
 	unsigned calls = 0;
 	tsock_batch *b;
 	int err;
 
 	(void)state;
-	kill_and_reap(producer);
-	producer = begin_next(&another);
-	stats_of("mute");
+	proc_kill_and_reap(producer);
+	producer = next_producer_begin(&another);
+	stream_stats("mute");
 	assert_int_equal(kill(producer, SIGSTOP), 0);
 	assert_int_equal(waitpid(producer, NULL, WUNTRACED), producer);
 	while ((err = tsock_next(t, 0, &b)) == 0)
@@ -232,24 +232,24 @@ static void no_call_waits_for_a_next_producer_that_is_stopped(void **state)
 	/* There are thousands, and there were two. */
 	assert_true(calls > 5);
 	tsock_close(t);
-	kill_and_reap(producer);
+	proc_kill_and_reap(producer);
 }
 
 /* What was asked of it stays asked, and one that goes on is gone on with. */
 static void a_next_producer_that_was_stopped_is_gone_on_with(void **state)
 {
-	struct source src = restart_source("slow");
-	struct next_producer another = prepare_next(src);
-	pid_t producer = start_producer(&src);
+	struct source src = next_producer_restart("slow");
+	struct next_producer another = next_producer_prepare(src);
+	pid_t producer = stream_start_producer(&src);
 	tsock *t = begin_with(&src, UINT32_MAX);
 	uint64_t next = 0;
 	tsock_batch *b;
 	int err;
 
 	(void)state;
-	kill_and_reap(producer);
-	producer = begin_next(&another);
-	stats_of("slow");
+	proc_kill_and_reap(producer);
+	producer = next_producer_begin(&another);
+	stream_stats("slow");
 	assert_int_equal(kill(producer, SIGSTOP), 0);
 	assert_int_equal(waitpid(producer, NULL, WUNTRACED), producer);
 	while ((err = tsock_next(t, 20, &b)) == 0) {
@@ -262,24 +262,24 @@ static void a_next_producer_that_was_stopped_is_gone_on_with(void **state)
 	assert_int_equal(kill(producer, SIGCONT), 0);
 	assert_int_equal(tsock_next(t, -1, &b), 0);
 	assert_int_equal(tsock_batch_seq(b), next);
-	check_batch(&(struct reader){ .src = &src, .batch = 16 }, b, 0);
+	reader_check_batch(&(struct reader){ .src = &src, .batch = 16 }, b, 0);
 	tsock_batch_release(b);
 	tsock_close(t);
-	kill_and_reap(producer);
+	proc_kill_and_reap(producer);
 }
 
 /* The next producer is asked for the part that the epoch was begun with. */
 static void a_rank_is_not_told_while_a_producer_is_awaited(void **state)
 {
 	const uint8_t job[TSOCK_JOB] = { 1 };
-	struct source src = restart_source("ranked");
-	pid_t producer = start_producer(&src);
+	struct source src = next_producer_restart("ranked");
+	pid_t producer = stream_start_producer(&src);
 	tsock *t = begin_with(&src, 60000);
 	tsock_batch *b;
 	int err;
 
 	(void)state;
-	kill_and_reap(producer);
+	proc_kill_and_reap(producer);
 	while ((err = tsock_next(t, 20, &b)) == 0)
 		tsock_batch_release(b);
 	assert_int_equal(err, TSOCK_EAGAIN);
@@ -302,7 +302,7 @@ static void make_few(tsock_server *s, const struct source *src)
 	uint64_t first;
 
 	while (tsock_serve_claim(s, 1, -1, &first) == 1 && first < FEW) {
-		write_sample(s, src, first);
+		stream_write_sample(s, src, first);
 		tsock_serve_commit(s, first, 1);
 	}
 	for (;;)
@@ -312,34 +312,34 @@ static void make_few(tsock_server *s, const struct source *src)
 /* They hold nobody up: their ring is nobody's any more. */
 static void batches_of_the_dead_one_are_kept_as_long_as_wanted(void **state)
 {
-	struct source src = restart_source("kept");
+	struct source src = next_producer_restart("kept");
 	struct reader me = { .src = &src, .batch = 16 };
-	struct next_producer another = prepare_next(src);
+	struct next_producer another = next_producer_prepare(src);
 	tsock_batch *held[4], *b;
 	pid_t producer;
 	tsock *t;
 
 	(void)state;
 	src.served = make_few;
-	producer = start_producer(&src);
+	producer = stream_start_producer(&src);
 	t = begin_with(&src, 60000);
 	for (unsigned i = 0; i < 4; i++)
 		assert_int_equal(tsock_next(t, 60000, &held[i]), 0);
-	kill_and_reap(producer);
-	producer = begin_next(&another);
+	proc_kill_and_reap(producer);
+	producer = next_producer_begin(&another);
 	for (uint64_t next = 64; next < 1600; next += 16) {
 		assert_int_equal(tsock_next(t, 60000, &b), 0);
 		assert_int_equal(tsock_batch_seq(b), next);
-		check_batch(&me, b, 0);
+		reader_check_batch(&me, b, 0);
 		tsock_batch_release(b);
 	}
 	for (unsigned i = 0; i < 4; i++) {
 		assert_int_equal(tsock_batch_seq(held[i]), 16 * i);
-		check_batch(&me, held[i], 0);
+		reader_check_batch(&me, held[i], 0);
 		tsock_batch_release(held[i]);
 	}
 	tsock_close(t);
-	kill_and_reap(producer);
+	proc_kill_and_reap(producer);
 }
 
 /*
@@ -351,10 +351,10 @@ static void nobody_waits_after(const char *name,
 			       tsock_batch *(*part)(tsock *behind,
 						    pid_t producer))
 {
-	struct source src = restart_source(name);
+	struct source src = next_producer_restart(name);
 	struct reader me = { .src = &src, .batch = 16 };
-	struct next_producer another = prepare_next(src);
-	pid_t producer = start_producer(&src);
+	struct next_producer another = next_producer_prepare(src);
+	pid_t producer = stream_start_producer(&src);
 	tsock *t = begin_with(&src, 60000), *behind = begin_with(&src, 60000);
 	tsock_batch *b, *held;
 	uint64_t next = 0;
@@ -364,22 +364,22 @@ static void nobody_waits_after(const char *name,
 		tsock_batch_release(b);
 	}
 	held = part(behind, producer);
-	producer = begin_next(&another);
+	producer = next_producer_begin(&another);
 	/* Less than the time of grace, after which anybody goes on. */
 	assert_int_equal(tsock_next(t, 50000, &b), 0);
 	assert_int_equal(tsock_batch_seq(b), next);
-	check_batch(&me, b, 0);
+	reader_check_batch(&me, b, 0);
 	tsock_batch_release(b);
 	if (held)
-		check_batch(&me, held, 0);
+		reader_check_batch(&me, held, 0);
 	tsock_batch_release(held);
 	tsock_close(t);
-	kill_and_reap(producer);
+	proc_kill_and_reap(producer);
 }
 
 static tsock_batch *close_meanwhile(tsock *behind, pid_t producer)
 {
-	kill_and_reap(producer);
+	proc_kill_and_reap(producer);
 	tsock_close(behind);
 	return NULL;
 }
@@ -396,7 +396,7 @@ static tsock_batch *leave_at_the_end(tsock *behind, pid_t producer)
 	assert_int_equal(kill(producer, SIGSTOP), 0);
 	assert_int_equal(waitpid(producer, NULL, WUNTRACED), producer);
 	assert_int_equal(tsock_leave_timed(behind, 0), TSOCK_EAGAIN);
-	kill_and_reap(producer);
+	proc_kill_and_reap(producer);
 	tsock_close(behind);
 	return NULL;
 }
@@ -414,7 +414,7 @@ static tsock_batch *close_with_a_batch(tsock *behind, pid_t producer)
 
 	assert_int_equal(tsock_next(behind, 60000, &b), 0);
 	tsock_close(behind);
-	kill_and_reap(producer);
+	proc_kill_and_reap(producer);
 	return b;
 }
 
@@ -426,7 +426,7 @@ static void one_that_closes_with_a_batch_in_hand_holds_nobody_up(void **state)
 
 static void nothing_is_left_when_nobody_reads(void **state)
 {
-	struct source src = restart_source("tidy");
+	struct source src = next_producer_restart("tidy");
 	struct reader r = { .src = &src, .batch = 16, .epochs = 2 };
 	char path[256];
 	pid_t producer, pid;
@@ -434,10 +434,10 @@ static void nothing_is_left_when_nobody_reads(void **state)
 	(void)state;
 	src.epochs = 1;
 	snprintf(path, sizeof(path), "%s/tidy.readers", getenv("TSOCK_DIR"));
-	producer = start_producer(&src);
-	pid = start_reader(&r);
-	assert_int_equal(ended(pid), 0);
-	assert_int_equal(ended(producer), 0);
+	producer = stream_start_producer(&src);
+	pid = reader_start(&r);
+	assert_int_equal(proc_ended(pid), 0);
+	assert_int_equal(proc_ended(producer), 0);
 	assert_int_equal(access(path, F_OK), -1);
 }
 
@@ -467,7 +467,7 @@ int main(void)
 		cmocka_unit_test(nothing_is_left_when_nobody_reads),
 	};
 
-	own_folder();
+	proc_own_folder();
 	return cmocka_run_group_tests_name("next producer", tests, NULL,
-					   end_children);
+					   proc_end_children);
 }

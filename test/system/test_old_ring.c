@@ -18,7 +18,7 @@ struct slow {
 static void read_as_told(const struct slow *s, const struct source *src)
 {
 	struct reader r = { .src = src, .batch = BATCH };
-	tsock *t = connect_reader(&r);
+	tsock *t = reader_connect(&r);
 	uint64_t next = 0;
 	tsock_batch *b;
 	char byte;
@@ -28,7 +28,7 @@ static void read_as_told(const struct slow *s, const struct source *src)
 		need(!tsock_next(t, SOON_MS, &b));
 		need(tsock_batch_seq(b) == next);
 		next += tsock_batch_count(b);
-		check_batch(&r, b, 0);
+		reader_check_batch(&r, b, 0);
 		tsock_batch_release(b);
 		need(write(s->done[1], &byte, 1) == 1);
 	}
@@ -42,7 +42,7 @@ static struct slow start_slow(const struct source *src)
 
 	assert_int_equal(pipe(s.go), 0);
 	assert_int_equal(pipe(s.done), 0);
-	s.pid = spawn();
+	s.pid = proc_spawn();
 	if (!s.pid) {
 		close(s.go[1]);
 		read_as_told(&s, src);
@@ -77,22 +77,22 @@ static void read_to(tsock *t, uint64_t *at, uint64_t end)
 
 static void others_go_on_as_a_reader_of_the_old_ring_does(void **state)
 {
-	struct source src = restart_source("old");
+	struct source src = next_producer_restart("old");
 	struct reader me = { .src = &src, .batch = BATCH };
-	struct next_producer next = prepare_next(src);
-	pid_t producer = start_producer(&src), successor;
+	struct next_producer next = next_producer_prepare(src);
+	pid_t producer = stream_start_producer(&src), successor;
 	struct slow slow = start_slow(&src);
-	tsock *t = connect_reader(&me);
+	tsock *t = reader_connect(&me);
 	uint64_t at = 0;
 	tsock_batch *b;
 
 	(void)state;
-	wait_readers(src.name, 1);
+	stream_wait_readers(src.name, 1);
 	assert_int_equal(tsock_begin_timed(t, SOON_MS), 0);
 	/* This reader is at the ring's end, the other one at its beginning. */
 	read_to(t, &at, RING);
-	kill_and_reap(producer);
-	successor = begin_next(&next);
+	proc_kill_and_reap(producer);
+	successor = next_producer_begin(&next);
 	/* Beyond what is kept for the other one there is nothing. */
 	assert_int_equal(tsock_next(t, 1500, &b), TSOCK_EAGAIN);
 	for (unsigned i = 1; i <= 4; i++) {
@@ -105,10 +105,10 @@ static void others_go_on_as_a_reader_of_the_old_ring_does(void **state)
 	take(&slow, 4);
 	read_to(t, &at, RING + RING + 4 * BATCH);
 	close(slow.go[1]);
-	assert_int_equal(ended(slow.pid), 0);
+	assert_int_equal(proc_ended(slow.pid), 0);
 	close(slow.done[0]);
 	tsock_close(t);
-	kill_and_reap(successor);
+	proc_kill_and_reap(successor);
 }
 
 int main(void)
@@ -116,9 +116,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(
 			others_go_on_as_a_reader_of_the_old_ring_does,
-			end_children),
+			proc_end_children),
 	};
 
-	own_folder();
+	proc_own_folder();
 	return cmocka_run_group_tests_name("old_ring", tests, NULL, NULL);
 }

@@ -66,7 +66,7 @@ static void expect_no_more(const char *who, pid_t pid, const struct usage *was)
 	struct usage is = usage_of(pid);
 
 	for (unsigned i = 0; i < LOOKS && !has_no_more(&is, was); i++) {
-		pause_us(5000);
+		proc_pause_us(5000);
 		is = usage_of(pid);
 	}
 	if (has_no_more(&is, was) && !getenv("TEST_VERBOSE"))
@@ -107,9 +107,9 @@ static tsock_batch *take_next(const struct reader *r, tsock *t, uint64_t *next)
 		die("%llu in the place of %llu",
 		    (unsigned long long)tsock_batch_seq(b),
 		    (unsigned long long)*next);
-	check_batch(r, b, 0);
+	reader_check_batch(r, b, 0);
 	if (r->floats)
-		check_floats(r, b);
+		steady_reader_check_floats(r, b);
 	*next = tsock_batch_seq(b) + tsock_batch_count(b);
 	return b;
 }
@@ -122,7 +122,7 @@ static tsock_batch *take_next(const struct reader *r, tsock *t, uint64_t *next)
 static void outlive_producers(const struct outliver *o)
 {
 	const struct reader *r = &o->reader;
-	tsock *t = connect_reader(r);
+	tsock *t = reader_connect(r);
 	uint64_t next = UINT64_MAX;
 	tsock_batch *held = NULL;
 	char byte = 0;
@@ -162,7 +162,7 @@ static void start_outliver(struct outliver *o, const struct source *src,
 	o->reader.src = src;
 	assert_int_equal(pipe(o->reached), 0);
 	assert_int_equal(pipe(o->go), 0);
-	o->pid = spawn();
+	o->pid = proc_spawn();
 	if (!o->pid)
 		outlive_producers(o);
 	close(o->reached[1]);
@@ -174,7 +174,7 @@ static void note_first(tsock_server *s, const struct source *src)
 	uint64_t first;
 
 	need(tsock_serve_claim(s, 1, -1, &first) == 1);
-	write_sample(s, src, first);
+	stream_write_sample(s, src, first);
 	atomic_store(&shared->first, first);
 	tsock_serve_commit(s, first, 1);
 }
@@ -192,15 +192,15 @@ static pid_t replace(pid_t producer, const struct source *src,
 	atomic_store(&shared->first, UINT64_MAX);
 	if (while_they_read)
 		all_go_on(o, "g");
-	kill_and_reap(producer);
+	proc_kill_and_reap(producer);
 	if (!while_they_read)
 		all_go_on(o, "g");
-	return start_producer(src);
+	return stream_start_producer(src);
 }
 
 static void a_consumer_outlives_its_producers(void **state)
 {
-	struct source src = restart_source("mortal");
+	struct source src = next_producer_restart("mortal");
 	struct usage settled[KINDS] = { 0 };
 	struct outliver o[KINDS];
 	unsigned most = deaths();
@@ -211,7 +211,7 @@ static void a_consumer_outlives_its_producers(void **state)
 	src.min_consumers = KINDS;
 	src.served = note_first;
 	atomic_store(&shared->first, UINT64_MAX);
-	producer = start_producer(&src);
+	producer = stream_start_producer(&src);
 	for (unsigned i = 0; i < KINDS; i++)
 		start_outliver(&o[i], &src, &kind[i]);
 	for (unsigned dead = 0;; dead++) {
@@ -227,11 +227,11 @@ static void a_consumer_outlives_its_producers(void **state)
 		expect_no_more("a consumer", o[i].pid, &settled[i]);
 	all_go_on(o, "e");
 	for (unsigned i = 0; i < KINDS; i++) {
-		assert_int_equal(ended(o[i].pid), 0);
+		assert_int_equal(proc_ended(o[i].pid), 0);
 		close(o[i].reached[0]);
 		close(o[i].go[1]);
 	}
-	kill_and_reap(producer);
+	proc_kill_and_reap(producer);
 }
 
 /* ---- a producer ---- */
@@ -246,11 +246,11 @@ static void read_and_die(const struct source *src, const struct reader *r)
 	tsock *t;
 
 	assert_int_equal(pipe(begun), 0);
-	pid = spawn();
+	pid = proc_spawn();
 	if (!pid) {
 		mine.src = src;
 		mine.join = TSOCK_JOIN_NOW;
-		t = connect_reader(&mine);
+		t = reader_connect(&mine);
 		need(!tsock_begin(t));
 		take_next(&mine, t, &next);
 		need(write(begun[1], "", 1) == 1);
@@ -259,12 +259,12 @@ static void read_and_die(const struct source *src, const struct reader *r)
 	close(begun[1]);
 	hear(begun[0]);
 	close(begun[0]);
-	kill_and_reap(pid);
+	proc_kill_and_reap(pid);
 }
 
 static void a_producer_outlives_its_consumers(void **state)
 {
-	struct source src = restart_source("lasting");
+	struct source src = next_producer_restart("lasting");
 	struct reader good[2] = {
 		{ .src = &src, .batch = 32, .epochs = UINT32_MAX },
 		{ .src = &src,
@@ -279,29 +279,29 @@ static void a_producer_outlives_its_consumers(void **state)
 
 	(void)state;
 	src.min_consumers = 2;
-	producer = start_producer(&src);
+	producer = stream_start_producer(&src);
 	for (unsigned i = 0; i < 2; i++)
-		survivor[i] = start_steady(&good[i]);
-	wait_readers(src.name, 2);
+		survivor[i] = steady_reader_start(&good[i]);
+	stream_wait_readers(src.name, 2);
 	/* All of the rings has been touched, the view's as well. */
 	do
-		st = stats_of(src.name);
+		st = stream_stats(src.name);
 	while (st.head < 4 * st.capacity);
 	for (unsigned dead = 0; dead < most; dead++) {
 		if (dead == SETTLED)
 			settled = usage_of(producer);
 		read_and_die(&src, &kind[dead % KINDS]);
-		wait_readers(src.name, 2);
+		stream_wait_readers(src.name, 2);
 	}
 	expect_no_more("the producer", producer, &settled);
 	for (unsigned i = 0; i < 2; i++) {
-		assert_false(has_ended(survivor[i]));
-		kill_and_reap(survivor[i]);
+		assert_false(proc_has_ended(survivor[i]));
+		proc_kill_and_reap(survivor[i]);
 	}
-	kill_and_reap(producer);
+	proc_kill_and_reap(producer);
 }
 
-#define TEST(f) cmocka_unit_test_teardown(f, end_children)
+#define TEST(f) cmocka_unit_test_teardown(f, proc_end_children)
 
 int main(void)
 {
@@ -310,7 +310,7 @@ int main(void)
 		TEST(a_producer_outlives_its_consumers),
 	};
 
-	own_folder();
+	proc_own_folder();
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
 		      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (shared == MAP_FAILED)

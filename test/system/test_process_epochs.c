@@ -38,9 +38,9 @@ static int another_stream(void **state)
 /* Serve it, to a reader that keeps its first batch. */
 static void start_beside_other(const struct source *src)
 {
-	producer = start_producer(src);
-	start_reader(&other);
-	wait_readers(src->name, 1);
+	producer = stream_start_producer(src);
+	reader_start(&other);
+	stream_wait_readers(src->name, 1);
 }
 
 static tsock *open_as(struct tsock_opts o)
@@ -200,7 +200,7 @@ static void a_forked_child_has_read_nothing(void **state)
 	(void)state;
 	start_beside_other(&usual);
 	read_by_a_handle(0);
-	child = spawn();
+	child = proc_spawn();
 	if (!child) {
 		t = open_usual();
 		need(!tsock_begin(t));
@@ -208,7 +208,7 @@ static void a_forked_child_has_read_nothing(void **state)
 		tsock_close(t);
 		_exit(0);
 	}
-	assert_int_equal(ended(child), 0);
+	assert_int_equal(proc_ended(child), 0);
 	begins_with(1);
 }
 
@@ -222,7 +222,7 @@ static void the_newest_sample_is_the_newest(void **state)
 	start_beside_other(&usual);
 	read_by_a_handle(0);
 	do
-		st = stats_of(usual.name);
+		st = stream_stats(usual.name);
 	while (st.head < st.limit);
 	o.join = TSOCK_JOIN_NOW;
 	t = open_as(o);
@@ -306,8 +306,8 @@ static void ranks_are_counted_by_themselves(void **state)
 
 static void start_anew(const struct source *src)
 {
-	kill_and_reap(producer);
-	producer = start_producer(src);
+	proc_kill_and_reap(producer);
+	producer = stream_start_producer(src);
 }
 
 static void a_producer_that_begins_anew_serves_another_stream(void **state)
@@ -318,7 +318,7 @@ static void a_producer_that_begins_anew_serves_another_stream(void **state)
 
 	(void)state;
 	o.flags = TSOCK_CONTINUE;
-	producer = start_producer(&usual);
+	producer = stream_start_producer(&usual);
 	for (uint64_t e = 0; e < 3; e++)
 		read_by_a_handle(e);
 	start_anew(&usual);
@@ -329,8 +329,8 @@ static void a_producer_that_begins_anew_serves_another_stream(void **state)
 	take_all(t);
 	tsock_close(t);
 	start_anew(&usual);
-	start_reader(&other);
-	wait_readers(usual.name, 1);
+	reader_start(&other);
+	stream_wait_readers(usual.name, 1);
 	/* But no others wait for that, nor it for them. */
 	t = open_as(o);
 	assert_int_equal(begun(t), 0);
@@ -366,7 +366,7 @@ static void an_end_that_comes_before_is_none(void **state)
 	(void)state;
 	o.flags = TSOCK_CONTINUE;
 	last.epochs = 2;
-	producer = start_producer(&last);
+	producer = stream_start_producer(&last);
 	read_by_a_handle(0);
 	read_by_a_handle(1);
 	start_anew(&last);
@@ -386,39 +386,42 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(
 			the_next_handle_gets_the_next_epoch, another_stream,
-			end_children),
+			proc_end_children),
 		cmocka_unit_test_setup_teardown(
 			an_epoch_that_was_left_may_be_had_again, another_stream,
-			end_children),
+			proc_end_children),
 		cmocka_unit_test_setup_teardown(
 			handles_that_read_at_once_are_two_readers,
-			another_stream, end_children),
+			another_stream, proc_end_children),
 		cmocka_unit_test_setup_teardown(
 			one_that_was_left_open_changes_nothing, another_stream,
-			end_children),
+			proc_end_children),
 		cmocka_unit_test_setup_teardown(a_forked_child_has_read_nothing,
-						another_stream, end_children),
+						another_stream,
+						proc_end_children),
 		cmocka_unit_test_setup_teardown(the_newest_sample_is_the_newest,
-						another_stream, end_children),
+						another_stream,
+						proc_end_children),
 		cmocka_unit_test_setup_teardown(
 			segments_go_on_where_the_last_one_ended, another_stream,
-			end_children),
+			proc_end_children),
 		cmocka_unit_test_setup_teardown(
 			who_goes_back_has_not_read_what_lies_behind,
-			another_stream, end_children),
+			another_stream, proc_end_children),
 		cmocka_unit_test_setup_teardown(ranks_are_counted_by_themselves,
-						another_stream, end_children),
+						another_stream,
+						proc_end_children),
 		cmocka_unit_test_setup_teardown(
 			a_producer_that_begins_anew_serves_another_stream,
-			another_stream, end_children),
+			another_stream, proc_end_children),
 		cmocka_unit_test_setup_teardown(
 			a_producer_that_goes_on_serves_the_same_stream,
-			another_stream, end_children),
+			another_stream, proc_end_children),
 		cmocka_unit_test_setup_teardown(
 			an_end_that_comes_before_is_none, another_stream,
-			end_children),
+			proc_end_children),
 	};
 
-	own_folder();
+	proc_own_folder();
 	return cmocka_run_group_tests_name("process_epochs", tests, NULL, NULL);
 }

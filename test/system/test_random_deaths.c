@@ -73,12 +73,12 @@ static void begin(unsigned seed)
 	memset(&w, 0, sizeof(w));
 	w.seed = w.dice = seed;
 	snprintf(w.name, sizeof(w.name), "deaths%u", seed);
-	w.src = restart_source(w.name);
+	w.src = next_producer_restart(w.name);
 	atomic_store(&shared->enough, false);
-	w.producer = start_producer(&w.src);
+	w.producer = stream_start_producer(&w.src);
 	for (unsigned i = 0; i < SURVIVORS; i++) {
 		choose(&w.survives[i], true);
-		w.survivor[i] = start_steady(&w.survives[i]);
+		w.survivor[i] = steady_reader_start(&w.survives[i]);
 	}
 }
 
@@ -86,7 +86,7 @@ static void begin(unsigned seed)
 
 static void kill_producer(void)
 {
-	kill_and_reap(w.producer);
+	proc_kill_and_reap(w.producer);
 	w.killed++;
 	producers++;
 }
@@ -95,7 +95,7 @@ static void kill_victim(unsigned i)
 {
 	if (!w.victim[i])
 		return;
-	kill_and_reap(w.victim[i]);
+	proc_kill_and_reap(w.victim[i]);
 	w.victim[i] = 0;
 	w.killed++;
 	consumers++;
@@ -112,19 +112,19 @@ static void next_producer(void)
 	if (i < VICTIMS && !first)
 		kill_victim(i);
 	if (roll(2))
-		pause_us(roll(50000));
-	w.producer = start_producer(&w.src);
+		proc_pause_us(roll(50000));
+	w.producer = stream_start_producer(&w.src);
 }
 
 /* A process that ended by itself says why on standard error. */
 static void all_live(void)
 {
-	bool live = !has_ended(w.producer);
+	bool live = !proc_has_ended(w.producer);
 
 	for (unsigned i = 0; i < SURVIVORS; i++)
-		live &= !has_ended(w.survivor[i]);
+		live &= !proc_has_ended(w.survivor[i]);
 	for (unsigned i = 0; i < VICTIMS; i++)
-		live &= !w.victim[i] || !has_ended(w.victim[i]);
+		live &= !w.victim[i] || !proc_has_ended(w.victim[i]);
 	if (!live)
 		fail_msg("seed %u: a process has ended by itself", w.seed);
 }
@@ -132,13 +132,13 @@ static void all_live(void)
 /* However busy the machine is, there is always somebody who reads on. */
 static void await_samples(unsigned n)
 {
-	uint64_t until = samples_checked() + n;
+	uint64_t until = reader_samples_checked() + n;
 
-	for (unsigned i = 0; samples_checked() < until; i++) {
+	for (unsigned i = 0; reader_samples_checked() < until; i++) {
 		all_live();
 		if (i == LOOKS)
 			fail_msg("seed %u: nobody reads on", w.seed);
-		pause_us(1000);
+		proc_pause_us(1000);
 	}
 }
 
@@ -149,14 +149,14 @@ static void something_happens(void)
 	if (roll(2))
 		await_samples(roll(1000));
 	else
-		pause_us(roll(60000));
+		proc_pause_us(roll(60000));
 	if (i == VICTIMS) {
 		next_producer();
 	} else if (w.victim[i]) {
 		kill_victim(i);
 	} else {
 		choose(&w.dies[i], false);
-		w.victim[i] = start_steady(&w.dies[i]);
+		w.victim[i] = steady_reader_start(&w.dies[i]);
 	}
 }
 
@@ -171,13 +171,13 @@ static void run_seed(unsigned seed, unsigned kills)
 		kill_victim(i);
 	atomic_store(&shared->enough, true);
 	for (unsigned i = 0; i < SURVIVORS; i++) {
-		int status = ended(w.survivor[i]);
+		int status = proc_ended(w.survivor[i]);
 
 		if (status)
 			fail_msg("seed %u: a consumer has ended with %d", seed,
 				 status);
 	}
-	kill_and_reap(w.producer);
+	proc_kill_and_reap(w.producer);
 }
 
 static void whoever_is_left_misses_nothing(void **state)
@@ -185,12 +185,12 @@ static void whoever_is_left_misses_nothing(void **state)
 	unsigned first = number("TSOCK_SEED", 1);
 	unsigned seeds = number("TSOCK_SEEDS", 3);
 	unsigned kills = number("TSOCK_KILLS", 12);
-	uint64_t checked = samples_checked();
+	uint64_t checked = reader_samples_checked();
 
 	(void)state;
 	for (unsigned seed = first; seed < first + seeds; seed++)
 		run_seed(seed, kills);
-	checked = samples_checked() - checked;
+	checked = reader_samples_checked() - checked;
 	print_message("%u producers and %u consumers killed, %llu samples "
 		      "checked\n",
 		      producers, consumers, (unsigned long long)checked);
@@ -202,11 +202,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(whoever_is_left_misses_nothing,
-					  end_children),
+					  proc_end_children),
 	};
 
-	own_folder();
-	count_checked();
+	proc_own_folder();
+	reader_count_checked();
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
 		      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (shared == MAP_FAILED)

@@ -40,7 +40,7 @@ static void wait_until_made(void)
 		if (there(address.lock) && there(address.channel) &&
 		    tsi_fdpass_listening(address.fdpass))
 			return;
-		pause_us(10000);
+		proc_pause_us(10000);
 	}
 	fail_msg("the sockets were never made again");
 }
@@ -56,7 +56,7 @@ static void count_ours(void *arg, const char *name, const char *folder)
 /* Another process that would serve the name. */
 static int serve_it_too(void)
 {
-	pid_t pid = spawn();
+	pid_t pid = proc_spawn();
 
 	if (pid == 0) {
 		struct tsi_address p;
@@ -64,23 +64,23 @@ static int serve_it_too(void)
 
 		_exit(-err);
 	}
-	return -ended(pid);
+	return -proc_ended(pid);
 }
 
 /* Reads on, an epoch per byte in, and tells of each. */
 static pid_t start_long_reader(const int *go, const int *done)
 {
-	pid_t pid = spawn();
+	pid_t pid = proc_spawn();
 
 	if (pid == 0) {
 		struct reader r = { .src = &src, .batch = 16 };
-		tsock *t = connect_reader(&r);
+		tsock *t = reader_connect(&r);
 		char c;
 
 		close(go[1]);
 		while (read(go[0], &c, 1) == 1) {
 			need(!tsock_begin(t));
-			read_epoch(&r, t);
+			reader_read_epoch(&r, t);
 			need(write(done[1], "d", 1) == 1);
 		}
 		tsock_close(t);
@@ -105,10 +105,10 @@ static void removed_sockets_are_made_again(void **state)
 	pid_t producer, old, new;
 
 	(void)state;
-	producer = start_producer(&src);
+	producer = stream_start_producer(&src);
 	assert_int_equal(pipe(go), 0);
 	assert_int_equal(pipe(done), 0);
-	stats_of(NAME);
+	stream_stats(NAME);
 	assert_int_equal(tsi_address_find(NAME, &address, 1), 1);
 	old = start_long_reader(go, done);
 	close(go[0]);
@@ -126,17 +126,17 @@ static void removed_sockets_are_made_again(void **state)
 		n = 0;
 		assert_true(tsock_list(count_ours, &n) >= 1);
 		assert_int_equal(n, 1);
-		new = start_reader(&r);
+		new = reader_start(&r);
 		/* In step with the other one. */
-		while (!has_ended(new))
+		while (!proc_has_ended(new))
 			read_an_epoch(go[1], done[0]);
-		assert_int_equal(ended(new), 0);
+		assert_int_equal(proc_ended(new), 0);
 		read_an_epoch(go[1], done[0]);
 	}
 	close(go[1]);
-	assert_int_equal(ended(old), 0);
+	assert_int_equal(proc_ended(old), 0);
 	assert_int_equal(waitpid(producer, NULL, WNOHANG), 0);
-	kill_and_reap(producer);
+	proc_kill_and_reap(producer);
 	close(done[0]);
 }
 
@@ -157,39 +157,39 @@ static unsigned descriptors_of(pid_t pid)
 
 static void sockets_that_were_removed_are_closed(void **state)
 {
-	pid_t producer = start_producer(&src);
+	pid_t producer = stream_start_producer(&src);
 	unsigned n, now = 0;
 
 	(void)state;
-	stats_of(NAME);
+	stream_stats(NAME);
 	assert_int_equal(tsi_address_find(NAME, &address, 1), 1);
 	n = descriptors_of(producer);
 	for (unsigned i = 0; i < 3; i++) {
 		remove_folder();
 		wait_until_made();
 		/* A consumer that asks can be answered. */
-		stats_of(NAME);
+		stream_stats(NAME);
 		for (unsigned k = 0; k < 6000; k++) {
 			now = descriptors_of(producer);
 			if (now <= n)
 				break;
-			pause_us(10000);
+			proc_pause_us(10000);
 		}
 		assert_in_range(now, 1, n);
 	}
-	kill_and_reap(producer);
+	proc_kill_and_reap(producer);
 }
 
 /* Serves until the stream fails, and says whether it did as it should. */
 static void serve_until_it_fails(const char *word)
 {
-	tsock_server *s = serve(&src);
+	tsock_server *s = stream_serve(&src);
 	uint64_t first;
 	int n;
 
 	while ((n = tsock_serve_claim(s, 4, -1, &first)) > 0)
 		for (int i = 0; i < n; i++) {
-			write_sample(s, &src, first + (uint64_t)i);
+			stream_write_sample(s, &src, first + (uint64_t)i);
 			tsock_serve_commit(s, first + (uint64_t)i, 1);
 		}
 	need(n == TSOCK_ESTREAM);
@@ -201,25 +201,25 @@ static void serve_until_it_fails(const char *word)
 
 static void a_name_that_another_took_ends_the_stream(void **state)
 {
-	pid_t producer = spawn();
+	pid_t producer = proc_spawn();
 	struct tsi_address p;
 	int fd;
 
 	(void)state;
 	if (!producer)
 		serve_until_it_fails("already served by process");
-	stats_of(NAME);
+	stream_stats(NAME);
 	assert_int_equal(tsi_address_find(NAME, &address, 1), 1);
 	remove_folder();
 	if (!tsi_address_lock(NAME, &p, &fd)) {
-		assert_int_equal(ended(producer), 0);
+		assert_int_equal(proc_ended(producer), 0);
 		/* The producer leaves our lock alone. */
 		assert_true(there(p.lock));
 		tsi_address_unlock(&p, fd);
 		assert_false(there(p.lock));
 	} else {
 		/* The producer was quicker. */
-		kill_and_reap(producer);
+		proc_kill_and_reap(producer);
 	}
 }
 
@@ -230,17 +230,17 @@ static void a_folder_that_cant_be_made_ends_the_stream(void **state)
 
 	(void)state;
 	assert_int_equal(tsi_address_find(NAME, &address, 1), 1);
-	producer = spawn();
+	producer = proc_spawn();
 	if (!producer)
 		serve_until_it_fails("isn't a folder");
-	stats_of(NAME);
+	stream_stats(NAME);
 	do {
 		remove_folder();
 		rmdir(address.folder);
 		fd = open(address.folder, O_WRONLY | O_CREAT | O_EXCL, 0600);
 	} while (fd < 0);
 	close(fd);
-	assert_int_equal(ended(producer), 0);
+	assert_int_equal(proc_ended(producer), 0);
 	assert_int_equal(unlink(address.folder), 0);
 	assert_int_equal(mkdir(address.folder, 0700), 0);
 }
@@ -249,14 +249,15 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(removed_sockets_are_made_again,
-					  end_children),
+					  proc_end_children),
 		cmocka_unit_test_teardown(sockets_that_were_removed_are_closed,
-					  end_children),
+					  proc_end_children),
 		cmocka_unit_test_teardown(
-			a_name_that_another_took_ends_the_stream, end_children),
+			a_name_that_another_took_ends_the_stream,
+			proc_end_children),
 		cmocka_unit_test_teardown(
 			a_folder_that_cant_be_made_ends_the_stream,
-			end_children),
+			proc_end_children),
 	};
 	static char folder[] = "/tmp/tsock-removed-XXXXXX";
 	int failed;
@@ -267,7 +268,7 @@ int main(void)
 		perror(folder);
 		return 1;
 	}
-	tsock_set_logger(log_line, NULL);
+	tsock_set_logger(proc_log_line, NULL);
 	failed = cmocka_run_group_tests(tests, NULL, NULL);
 	rmdir(folder);
 	return failed;

@@ -25,23 +25,23 @@ static unsigned disturb(const struct source *src, pid_t producer,
 	bool over[8] = { false };
 
 	while (left) {
-		pause_us((unsigned)rand_r(&seed) % 120000);
+		proc_pause_us((unsigned)rand_r(&seed) % 120000);
 		if (killed < most) {
-			kill_and_reap(producer);
+			proc_kill_and_reap(producer);
 			killed++;
 			if (rand_r(&seed) % 2)
-				pause_us((unsigned)rand_r(&seed) % 50000);
-			producer = start_producer(src);
+				proc_pause_us((unsigned)rand_r(&seed) % 50000);
+			producer = stream_start_producer(src);
 		}
 		for (unsigned i = 0; i < n; i++) {
-			if (over[i] || !has_ended(pid[i]))
+			if (over[i] || !proc_has_ended(pid[i]))
 				continue;
-			assert_int_equal(ended(pid[i]), 0);
+			assert_int_equal(proc_ended(pid[i]), 0);
 			over[i] = true;
 			left--;
 		}
 	}
-	kill_and_reap(producer);
+	proc_kill_and_reap(producer);
 	return killed;
 }
 
@@ -53,10 +53,10 @@ static void await_readers(const char *name, unsigned n, pid_t first)
 {
 	struct tsock_stats st = { .size = sizeof(st) };
 
-	while (!has_ended(first)) {
+	while (!proc_has_ended(first)) {
 		if (!tsock_query(name, 1000, &st) && st.consumers >= n)
 			return;
-		pause_us(1000);
+		proc_pause_us(1000);
 	}
 }
 
@@ -65,11 +65,11 @@ static unsigned deaths; /* of producers, in all cases */
 static void read_through_deaths(const struct source *src, struct reader *r,
 				unsigned n, unsigned seed, unsigned most)
 {
-	pid_t producer = start_producer(src), pid[8];
+	pid_t producer = stream_start_producer(src), pid[8];
 
 	for (unsigned i = 0; i < n; i++) {
 		r[i].src = src;
-		pid[i] = start_steady(&r[i]);
+		pid[i] = steady_reader_start(&r[i]);
 	}
 	/*
 	 * Ranks begin together once, and from then on go on by themselves.  And
@@ -83,7 +83,7 @@ static void read_through_deaths(const struct source *src, struct reader *r,
 
 static void one_reader_goes_on_after_any_death(void **state)
 {
-	struct source src = restart_source("one");
+	struct source src = next_producer_restart("one");
 	struct reader r[] = { { .batch = 7, .epochs = 6 } };
 
 	(void)state;
@@ -92,7 +92,7 @@ static void one_reader_goes_on_after_any_death(void **state)
 
 static void two_readers_at_different_paces_go_on(void **state)
 {
-	struct source src = restart_source("two");
+	struct source src = next_producer_restart("two");
 	struct reader r[] = {
 		{ .batch = 32, .epochs = 5 },
 		{ .batch = 5,
@@ -108,7 +108,7 @@ static void two_readers_at_different_paces_go_on(void **state)
 
 static void three_readers_of_different_views_go_on(void **state)
 {
-	struct source src = restart_source("three");
+	struct source src = next_producer_restart("three");
 	struct reader r[] = {
 		{ .batch = 10, .epochs = 4 },
 		{ .batch = 20, .epochs = 4, .floats = true },
@@ -124,7 +124,7 @@ static void three_readers_of_different_views_go_on(void **state)
 
 static void the_ranks_of_a_job_go_on(void **state)
 {
-	struct source src = restart_source("ranks");
+	struct source src = next_producer_restart("ranks");
 	struct reader r[] = {
 		{ .batch = 10, .epochs = 4, .rank = 0, .world = 2 },
 		{ .batch = 10, .epochs = 4, .rank = 1, .world = 2 },
@@ -137,7 +137,7 @@ static void the_ranks_of_a_job_go_on(void **state)
 /* One is a reader, or has taken batches even, and the other one isn't yet. */
 static void ranks_that_have_not_all_begun_begin_together(void **state)
 {
-	struct source src = restart_source("begin");
+	struct source src = next_producer_restart("begin");
 	struct reader r[] = {
 		{ .batch = 10, .epochs = 1, .rank = 0, .world = 2 },
 		{ .batch = 10, .epochs = 1, .rank = 1, .world = 2 },
@@ -146,26 +146,27 @@ static void ranks_that_have_not_all_begun_begin_together(void **state)
 	(void)state;
 	src.pace_us = 0;
 	for (unsigned k = 0; k < 6; k++) {
-		pid_t producer = start_producer(&src), pid[2];
+		pid_t producer = stream_start_producer(&src), pid[2];
 
 		for (unsigned i = 0; i < 2; i++) {
 			r[i].src = &src;
-			pid[i] = start_steady(&r[i]);
+			pid[i] = steady_reader_start(&r[i]);
 		}
 		/* Both may have read all before this process looks. */
-		while (!stats_of(src.name).consumers && !has_ended(pid[0]))
+		while (!stream_stats(src.name).consumers &&
+		       !proc_has_ended(pid[0]))
 			;
-		kill_and_reap(producer);
-		producer = start_producer(&src);
+		proc_kill_and_reap(producer);
+		producer = stream_start_producer(&src);
 		for (unsigned i = 0; i < 2; i++)
-			assert_int_equal(ended(pid[i]), 0);
-		kill_and_reap(producer);
+			assert_int_equal(proc_ended(pid[i]), 0);
+		proc_kill_and_reap(producer);
 	}
 }
 
 static void segments_and_a_stream_that_ends_go_on(void **state)
 {
-	struct source src = restart_source("ends");
+	struct source src = next_producer_restart("ends");
 	struct reader r[] = {
 		{ .batch = 9, .epochs = 3 },
 		{ .batch = 13, .epochs = 2, .join = TSOCK_JOIN_SEGMENT },
@@ -191,11 +192,11 @@ int main(void)
 
 	int failed;
 
-	own_folder();
-	count_checked();
+	proc_own_folder();
+	reader_count_checked();
 	failed = cmocka_run_group_tests_name("restart", tests, NULL,
-					     end_children);
+					     proc_end_children);
 	print_message("%u producers killed, %llu samples checked\n", deaths,
-		      (unsigned long long)samples_checked());
+		      (unsigned long long)reader_samples_checked());
 	return failed;
 }

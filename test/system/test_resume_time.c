@@ -50,7 +50,7 @@ static void make_few(tsock_server *s, const struct source *source)
 	uint64_t first;
 
 	while (tsock_serve_claim(s, 1, -1, &first) == 1 && first < FEW) {
-		write_sample(s, source, first);
+		stream_write_sample(s, source, first);
 		tsock_serve_commit(s, first, 1);
 	}
 	for (;;)
@@ -74,7 +74,7 @@ static pid_t prepare_next(int *go)
 	assert_int_equal(pipe(fd), 0);
 	next.go = fd[0];
 	next.served = note_up;
-	pid = start_producer(&next);
+	pid = stream_start_producer(&next);
 	close(fd[0]);
 	*go = fd[1];
 	return pid;
@@ -87,8 +87,8 @@ static pid_t start_other(enum other kind)
 
 	if (kind == NONE)
 		return 0;
-	pid = start_reader(&r);
-	wait_readers(src.name, 1);
+	pid = reader_start(&r);
+	stream_wait_readers(src.name, 1);
 	return pid;
 }
 
@@ -97,10 +97,10 @@ static void kill_producer(pid_t producer, pid_t other, enum other kind)
 {
 	kill(producer, SIGSTOP);
 	if (kind == DIED)
-		kill_and_reap(other);
+		proc_kill_and_reap(other);
 	if (kind == BUSY)
 		kill(other, SIGSTOP);
-	kill_and_reap(producer);
+	proc_kill_and_reap(producer);
 }
 
 /* All that the dead one has made; next: the first sample that it has not. */
@@ -133,21 +133,21 @@ static double seconds_to_resume(enum other kind)
 	snprintf(name, sizeof(name), "time%u", tries++);
 	successor = prepare_next(&go);
 	first.served = make_few;
-	producer = start_producer(&first);
+	producer = stream_start_producer(&first);
 	other = start_other(kind);
-	t = connect_reader(&me);
+	t = reader_connect(&me);
 	assert_int_equal(tsock_begin_timed(t, LONG_MS), 0);
 	kill_producer(producer, other, kind);
 	assert_int_equal(write(go, "", 1), 1);
 	b = read_on(t, &next);
 	took = (double)(now_ns() - shared->up_ns) * 1e-9;
-	check_batch(&me, b, 0);
+	reader_check_batch(&me, b, 0);
 	tsock_batch_release(b);
 	tsock_close(t);
 	close(go);
 	if (kind == WAITS || kind == BUSY)
-		kill_and_reap(other);
-	kill_and_reap(successor);
+		proc_kill_and_reap(other);
+	proc_kill_and_reap(successor);
 	return took;
 }
 
@@ -196,9 +196,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(
 			a_reader_has_its_next_batch_within_a_second,
-			end_children),
+			proc_end_children),
 	};
 
-	own_folder();
+	proc_own_folder();
 	return cmocka_run_group_tests_name("resume_time", tests, NULL, NULL);
 }

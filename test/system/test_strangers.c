@@ -130,17 +130,17 @@ static void another_user_finds_no_way_in(void **state)
 		print_message("not root: no other uid to be had\n");
 		skip();
 	}
-	producer = start_producer(&src);
-	consumer = start_reader(&r);
-	wait_readers("private", 1);
-	pid = spawn();
+	producer = stream_start_producer(&src);
+	consumer = reader_start(&r);
+	stream_wait_readers("private", 1);
+	pid = proc_spawn();
 	if (pid == 0)
 		be_a_stranger(producer, consumer, state);
-	code = ended(pid);
+	code = proc_ended(pid);
 	/* All that it looked for is there, and goes on. */
-	wait_readers("private", 1);
-	kill_and_reap(consumer);
-	kill_and_reap(producer);
+	stream_wait_readers("private", 1);
+	proc_kill_and_reap(consumer);
+	proc_kill_and_reap(producer);
 	if (code == 77) {
 		print_message("no other uid in this namespace\n");
 		skip();
@@ -153,7 +153,7 @@ static int remove_folder(void **state)
 	static const char *const left[] = { "bus", "door", "lock", "readers" };
 	char path[108];
 
-	end_children(state);
+	proc_end_children(state);
 	for (unsigned i = 0; i < 4; i++) {
 		snprintf(path, sizeof(path), "%s/private.%s",
 			 getenv("TSOCK_DIR"), left[i]);
@@ -175,7 +175,7 @@ int main(void)
 		return 1;
 	snprintf(inner, sizeof(inner), "%s/run", outer);
 	setenv("TSOCK_DIR", inner, 1);
-	tsock_set_logger(log_line, NULL);
+	tsock_set_logger(proc_log_line, NULL);
 	return cmocka_run_group_tests_name("strangers", tests, NULL,
 					   remove_folder);
 }

@@ -10,7 +10,7 @@
 /* As list(loader): keep every batch of an epoch, then look at all of them. */
 static void keep_everything(const struct reader *r, unsigned epochs)
 {
-	tsock *t = connect_reader(r);
+	tsock *t = reader_connect(r);
 	tsock_batch *kept[KEEP];
 	unsigned n = 0;
 	int err = 0;
@@ -18,7 +18,7 @@ static void keep_everything(const struct reader *r, unsigned epochs)
 	for (unsigned e = 0; e < epochs; e++) {
 		need(tsock_begin(t) == 0);
 		while ((err = tsock_next(t, -1, &kept[n])) == 0) {
-			check_batch(r, kept[n], 0);
+			reader_check_batch(r, kept[n], 0);
 			if (++n == KEEP)
 				die("too many batches");
 		}
@@ -26,25 +26,25 @@ static void keep_everything(const struct reader *r, unsigned epochs)
 			die("next: %s", tsock_errmsg());
 	}
 	for (unsigned i = 0; i < n; i++)
-		check_batch(r, kept[i], 0);
+		reader_check_batch(r, kept[i], 0);
 	tsock_close(t);
 	for (unsigned i = 0; i < n; i++) {
-		check_batch(r, kept[i], 0);
+		reader_check_batch(r, kept[i], 0);
 		tsock_batch_release(kept[i]);
 	}
 }
 
 static void several(const struct source *src, struct reader *r, unsigned n)
 {
-	pid_t producer = start_producer(src), pid[8];
+	pid_t producer = stream_start_producer(src), pid[8];
 
 	for (unsigned i = 0; i < n; i++) {
 		r[i].src = src;
-		pid[i] = start_reader(&r[i]);
+		pid[i] = reader_start(&r[i]);
 	}
 	for (unsigned i = 0; i < n; i++)
-		assert_int_equal(ended(pid[i]), 0);
-	kill_and_reap(producer);
+		assert_int_equal(proc_ended(pid[i]), 0);
+	proc_kill_and_reap(producer);
 }
 
 static void one_writes_all_over_its_batches_and_nobody_sees_it(void **state)
@@ -111,17 +111,17 @@ static void keeping_three_rings_of_batches_holds_nobody_up(void **state)
 				    .batch = 16,
 				    .flags = TSOCK_WRITABLE };
 		struct reader other = { .src = &src, .batch = 5, .epochs = 3 };
-		pid_t producer = start_producer(&src);
-		pid_t keeper = spawn(), pid;
+		pid_t producer = stream_start_producer(&src);
+		pid_t keeper = proc_spawn(), pid;
 
 		if (keeper == 0) {
 			keep_everything(&r, 2);
 			_exit(0);
 		}
-		pid = start_reader(&other);
-		assert_int_equal(ended(keeper), 0);
-		assert_int_equal(ended(pid), 0);
-		kill_and_reap(producer);
+		pid = reader_start(&other);
+		assert_int_equal(proc_ended(keeper), 0);
+		assert_int_equal(proc_ended(pid), 0);
+		proc_kill_and_reap(producer);
 	}
 }
 
@@ -135,27 +135,27 @@ static void a_first_batch_is_kept_for_the_whole_run(void **state)
 	struct reader me = { .src = &src,
 			     .batch = 16,
 			     .flags = TSOCK_WRITABLE };
-	pid_t producer = start_producer(&src);
-	tsock *t = connect_reader(&me);
+	pid_t producer = stream_start_producer(&src);
+	tsock *t = reader_connect(&me);
 	tsock_batch *first = NULL, *b;
 
 	(void)state;
 	for (unsigned e = 0; e < 5; e++) {
 		assert_int_equal(tsock_begin(t), 0);
 		while (tsock_next(t, -1, &b) == 0) {
-			check_batch(&me, b, 0);
+			reader_check_batch(&me, b, 0);
 			if (first)
 				tsock_batch_release(b);
 			else
 				first = b;
 		}
-		check_batch(&me, first, 0);
+		reader_check_batch(&me, first, 0);
 	}
 	/* Written into late, it is still nobody else's. */
 	memset(tsock_batch_data_mut(first, 0), 1, 3000);
 	tsock_batch_release(first);
 	tsock_close(t);
-	kill_and_reap(producer);
+	proc_kill_and_reap(producer);
 }
 
 static void a_read_only_reader_that_keeps_too_much_is_told_so(void **state)
@@ -166,8 +166,8 @@ static void a_read_only_reader_that_keeps_too_much_is_told_so(void **state)
 			      .max_batch = 16,
 			      .payload = 100 };
 	struct reader me = { .src = &src, .batch = 16 };
-	pid_t producer = start_producer(&src);
-	tsock *t = connect_reader(&me);
+	pid_t producer = stream_start_producer(&src);
+	tsock *t = reader_connect(&me);
 	tsock_batch *b[64];
 	unsigned n = 0;
 	int err;
@@ -179,13 +179,13 @@ static void a_read_only_reader_that_keeps_too_much_is_told_so(void **state)
 	assert_int_equal(err, TSOCK_EHELD);
 	assert_null(tsock_batch_data_mut(b[0], 0));
 	for (unsigned i = 0; i < n; i++) {
-		check_batch(&me, b[i], 0);
+		reader_check_batch(&me, b[i], 0);
 		tsock_batch_release(b[i]);
 	}
 	assert_int_equal(tsock_next(t, -1, &b[0]), 0);
 	tsock_batch_release(b[0]);
 	tsock_close(t);
-	kill_and_reap(producer);
+	proc_kill_and_reap(producer);
 }
 
 static void views_are_made_once_and_shared(void **state)
@@ -197,7 +197,7 @@ static void views_are_made_once_and_shared(void **state)
 			      .payload = 16,
 			      .image = 10 };
 	struct tsock_opts o = TSOCK_OPTS_INIT;
-	pid_t producer = start_producer(&src);
+	pid_t producer = stream_start_producer(&src);
 	struct tsock_stats st;
 	tsock_batch *b[3];
 	tsock *t[3];
@@ -213,7 +213,7 @@ static void views_are_made_once_and_shared(void **state)
 		assert_int_equal(tsock_begin(t[i]), 0);
 		assert_int_equal(tsock_next(t[i], 60000, &b[i]), 0);
 	}
-	st = stats_of("views");
+	st = stream_stats("views");
 	assert_int_equal(st.views, 2);
 	for (unsigned i = 0; i < 3; i++) {
 		const float *x = tsock_batch_data(b[i], 3);
@@ -221,7 +221,7 @@ static void views_are_made_once_and_shared(void **state)
 		uint8_t raw[300];
 
 		for (uint64_t k = 0; k < tsock_batch_count(b[i]); k++) {
-			fill_payload(raw, 300, (seq + k) ^ 77);
+			stream_fill_payload(raw, 300, (seq + k) ^ 77);
 			for (unsigned px = 0; px < 100; px++)
 				for (unsigned c = 0; c < 3; c++) {
 					float v = raw[px * 3 + c];
@@ -236,7 +236,7 @@ static void views_are_made_once_and_shared(void **state)
 		tsock_batch_release(b[i]);
 		tsock_close(t[i]);
 	}
-	kill_and_reap(producer);
+	proc_kill_and_reap(producer);
 }
 
 int main(void)
@@ -253,6 +253,6 @@ int main(void)
 		cmocka_unit_test(views_are_made_once_and_shared),
 	};
 
-	own_folder();
+	proc_own_folder();
 	return cmocka_run_group_tests_name("windows", tests, NULL, NULL);
 }

@@ -40,22 +40,23 @@ static void the_folder_comes_from_the_environment(void **s)
 
 	(void)s;
 	assert_int_equal(tsi_address_find("abc", p, 3), 1);
-	assert_path(p[0].folder, dir, "");
-	assert_path(p[0].channel, dir, "/abc.bus");
-	assert_path(p[0].fdpass, dir, "/abc.door");
-	assert_path(p[0].lock, dir, "/abc.lock");
+	address_assert_path(p[0].folder, address_dir, "");
+	address_assert_path(p[0].channel, address_dir, "/abc.bus");
+	address_assert_path(p[0].fdpass, address_dir, "/abc.door");
+	address_assert_path(p[0].lock, address_dir, "/abc.lock");
 
 	/* Empty is unset. */
 	setenv("TSOCK_DIR", "", 1);
 	snprintf(tmp, sizeof(tmp), "/tmp/tsock-%u", (unsigned)geteuid());
-	snprintf(user, sizeof(user), "%s/%u/tsock", users, (unsigned)geteuid());
+	snprintf(user, sizeof(user), "%s/%u/tsock", address_users,
+		 (unsigned)geteuid());
 	assert_int_equal(tsi_address_find("abc", p, 4), 2);
 	assert_string_equal(p[0].folder, user);
 	assert_string_equal(p[1].folder, tmp);
 
 	unsetenv("TSOCK_DIR");
-	setenv("XDG_RUNTIME_DIR", base, 1);
-	snprintf(run, sizeof(run), "%s/tsock", base);
+	setenv("XDG_RUNTIME_DIR", address_base, 1);
+	snprintf(run, sizeof(run), "%s/tsock", address_base);
 	assert_int_equal(tsi_address_find("abc", p, 4), 3);
 	assert_string_equal(p[0].folder, run);
 	assert_string_equal(p[1].folder, user);
@@ -66,7 +67,8 @@ static void the_folder_comes_from_the_environment(void **s)
 	setenv("XDG_RUNTIME_DIR", "run", 1);
 	assert_int_equal(tsi_address_find("abc", p, 4), 2);
 	/* As a rule it is the system's. */
-	snprintf(run, sizeof(run), "%s/%u//", users, (unsigned)geteuid());
+	snprintf(run, sizeof(run), "%s/%u//", address_users,
+		 (unsigned)geteuid());
 	setenv("XDG_RUNTIME_DIR", run, 1);
 	assert_int_equal(tsi_address_find("abc", p, 4), 2);
 	assert_string_equal(p[0].folder, user);
@@ -86,12 +88,12 @@ static void a_relative_folder_is_made_absolute(void **s)
 
 	(void)s;
 	assert_non_null(getcwd(cwd, sizeof(cwd)));
-	assert_int_equal(chdir(base), 0);
+	assert_int_equal(chdir(address_base), 0);
 	assert_int_equal(tsi_address_find("rel/abc", &p, 1), 1);
-	assert_path(p.folder, base, "/rel");
+	address_assert_path(p.folder, address_base, "/rel");
 	setenv("TSOCK_DIR", "@d//", 1);
 	assert_int_equal(tsi_address_find("abc", &p, 1), 1);
-	assert_path(p.channel, base, "/@d/abc.bus");
+	address_assert_path(p.channel, address_base, "/@d/abc.bus");
 	assert_int_equal(chdir(cwd), 0);
 }
 
@@ -103,9 +105,9 @@ static void a_producer_makes_a_private_folder(void **s)
 
 	(void)s;
 	unsetenv("TSOCK_DIR");
-	setenv("XDG_RUNTIME_DIR", base, 1);
+	setenv("XDG_RUNTIME_DIR", address_base, 1);
 	assert_int_equal(tsi_address_lock("abc", &p, &fd), 0);
-	assert_path(p.folder, base, "/tsock");
+	address_assert_path(p.folder, address_base, "/tsock");
 	assert_int_equal(stat(p.folder, &st), 0);
 	assert_int_equal(st.st_mode & 07777, 0700);
 	assert_int_equal(stat(p.lock, &st), 0);
@@ -123,7 +125,7 @@ static void a_runtime_folder_that_isnt_there_is_passed_over(void **s)
 
 	(void)s;
 	unsetenv("TSOCK_DIR");
-	snprintf(none, sizeof(none), "%s/none", base);
+	snprintf(none, sizeof(none), "%s/none", address_base);
 	snprintf(tmp, sizeof(tmp), "/tmp/tsock-%u", (unsigned)geteuid());
 	setenv("XDG_RUNTIME_DIR", none, 1);
 	assert_int_equal(tsi_address_lock("test-address-xdg", &p, &fd), 0);
@@ -138,7 +140,7 @@ static void expect_refused(const char *word)
 
 	assert_int_equal(tsi_address_lock("abc", &p, &fd), TSOCK_EREFUSED);
 	assert_non_null(strstr(tsock_errmsg(), word));
-	assert_non_null(strstr(tsock_errmsg(), dir));
+	assert_non_null(strstr(tsock_errmsg(), address_dir));
 	assert_int_equal(tsi_address_find("abc", &p, 1), TSOCK_EREFUSED);
 	assert_non_null(strstr(tsock_errmsg(), word));
 }
@@ -146,20 +148,20 @@ static void expect_refused(const char *word)
 static void an_open_or_foreign_folder_is_refused(void **s)
 {
 	(void)s;
-	assert_int_equal(mkdir(dir, 0700), 0);
+	assert_int_equal(mkdir(address_dir, 0700), 0);
 	for (unsigned bit = 1; bit < 0100; bit <<= 1) {
-		assert_int_equal(chmod(dir, 0700 | bit), 0);
+		assert_int_equal(chmod(address_dir, 0700 | bit), 0);
 		expect_refused("chmod 700");
 	}
 	if (geteuid() == 0) {
-		assert_int_equal(chmod(dir, 0700), 0);
-		assert_int_equal(chown(dir, 65534, 65534), 0);
+		assert_int_equal(chmod(address_dir, 0700), 0);
+		assert_int_equal(chown(address_dir, 65534, 65534), 0);
 		expect_refused("belongs to uid 65534");
 	} else {
 		print_message("not root: no folder of another uid\n");
 	}
-	assert_int_equal(rmdir(dir), 0);
-	touch(dir);
+	assert_int_equal(rmdir(address_dir), 0);
+	address_touch(address_dir);
 	expect_refused("isn't a folder");
 }
 
@@ -170,15 +172,15 @@ static void a_path_without_a_stream_is_not_told_to_close_its_folder(void **s)
 	struct tsi_address p;
 
 	(void)s;
-	snprintf(path, sizeof(path), "%s/train", dir);
+	snprintf(path, sizeof(path), "%s/train", address_dir);
 	snprintf(socket, sizeof(socket), "%s.door", path);
-	assert_int_equal(mkdir(dir, 0700), 0);
-	assert_int_equal(chmod(dir, 0755), 0);
+	assert_int_equal(mkdir(address_dir, 0700), 0);
+	assert_int_equal(chmod(address_dir, 0755), 0);
 	assert_int_equal(tsi_address_find(path, &p, 1), TSOCK_EREFUSED);
 	assert_non_null(strstr(tsock_errmsg(), "/train is no stream"));
 	assert_non_null(strstr(tsock_errmsg(), "--root"));
 	assert_null(strstr(tsock_errmsg(), "chmod"));
-	touch(socket);
+	address_touch(socket);
 	assert_int_equal(tsi_address_find(path, &p, 1), TSOCK_EREFUSED);
 	assert_non_null(strstr(tsock_errmsg(), "chmod 700"));
 }
@@ -190,15 +192,15 @@ static void a_link_is_followed_only_if_the_user_named_it(void **s)
 	int fd;
 
 	(void)s;
-	snprintf(real, sizeof(real), "%s/real", base);
-	snprintf(run, sizeof(run), "%s/tsock", base);
+	snprintf(real, sizeof(real), "%s/real", address_base);
+	snprintf(run, sizeof(run), "%s/tsock", address_base);
 	assert_int_equal(mkdir(real, 0700), 0);
-	assert_int_equal(symlink(real, dir), 0);
+	assert_int_equal(symlink(real, address_dir), 0);
 	assert_int_equal(tsi_address_lock("abc", &p, &fd), 0);
 	tsi_address_unlock(&p, fd);
 	assert_int_equal(symlink(real, run), 0);
 	unsetenv("TSOCK_DIR");
-	setenv("XDG_RUNTIME_DIR", base, 1);
+	setenv("XDG_RUNTIME_DIR", address_base, 1);
 	assert_int_equal(tsi_address_lock("abc", &p, &fd), TSOCK_EREFUSED);
 	assert_non_null(strstr(tsock_errmsg(), "isn't a folder"));
 }
@@ -236,7 +238,7 @@ static void a_path_too_long_is_refused_with_the_limit(void **s)
 	assert_non_null(strstr(tsock_errmsg(), "107"));
 	assert_non_null(strstr(tsock_errmsg(), "TSOCK_DIR"));
 	assert_int_equal(tsi_address_lock("abc", &p, &fd), TSOCK_EARG);
-	assert_false(there(far));
+	assert_false(address_there(far));
 	memset(name, 'n', sizeof(name));
 	name[0] = name[290] = '/';
 	name[299] = 0;

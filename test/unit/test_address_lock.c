@@ -24,16 +24,17 @@ static void a_check_fails_where_locking_does(void **s)
 
 	(void)s;
 	for (unsigned i = 0; i < 3; i++) {
-		snprintf(path, sizeof(path), folder[i < 2 ? i : 4], base);
+		snprintf(path, sizeof(path), folder[i < 2 ? i : 4],
+			 address_base);
 		if (i == 0)
 			assert_int_equal(mkdir(path, 0755), 0);
 		else if (i == 1)
-			touch(path);
+			address_touch(path);
 		else
 			assert_int_equal(symlink("nowhere", path), 0);
 	}
 	for (unsigned i = 0; i < sizeof(folder) / sizeof(folder[0]); i++) {
-		snprintf(path, sizeof(path), folder[i], base);
+		snprintf(path, sizeof(path), folder[i], address_base);
 		setenv("TSOCK_DIR", path, 1);
 		assert_int_equal(tsi_address_choose("abc", &p), 0);
 		err = tsi_address_check(&p);
@@ -42,10 +43,10 @@ static void a_check_fails_where_locking_does(void **s)
 		assert_int_equal(tsi_address_lock("abc", &p, &fd), err);
 		assert_string_equal(tsock_errmsg(), said);
 	}
-	setenv("TSOCK_DIR", dir, 1);
+	setenv("TSOCK_DIR", address_dir, 1);
 	assert_int_equal(tsi_address_choose("abc", &p), 0);
 	assert_int_equal(tsi_address_check(&p), 0);
-	assert_false(there(dir));
+	assert_false(address_there(address_dir));
 	assert_int_equal(tsi_address_lock("abc", &p, &fd), 0);
 	assert_int_equal(tsi_address_check(&p), 0);
 	tsi_address_unlock(&p, fd);
@@ -64,17 +65,17 @@ static void a_name_is_locked_once_in_a_process(void **s)
 	assert_non_null(strstr(tsock_errmsg(), pid));
 	assert_non_null(strstr(tsock_errmsg(), "abc"));
 	/* That folder by another path. */
-	snprintf(other, sizeof(other), "%s/../d/./abc", dir);
+	snprintf(other, sizeof(other), "%s/../d/./abc", address_dir);
 	assert_int_equal(tsi_address_lock(other, &q, &b), TSOCK_EEXIST);
 	/* Another name, another folder: no matter. */
 	assert_int_equal(tsi_address_lock("abcd", &q, &b), 0);
-	snprintf(other, sizeof(other), "%s/e/abc", base);
+	snprintf(other, sizeof(other), "%s/e/abc", address_base);
 	assert_int_equal(tsi_address_lock(other, &r, &c), 0);
 	tsi_address_unlock(&q, b);
 	tsi_address_unlock(&r, c);
 	assert_int_equal(tsi_address_lock("abc", &q, &b), TSOCK_EEXIST);
 	tsi_address_unlock(&p, a);
-	assert_false(there(p.lock));
+	assert_false(address_there(p.lock));
 	assert_int_equal(tsi_address_lock("abc", &p, &a), 0);
 	tsi_address_unlock(&p, a);
 }
@@ -94,7 +95,7 @@ static int lock_in_child(void)
 			_exit(99);
 		_exit(-err);
 	}
-	return -exit_status(pid);
+	return -address_exit_status(pid);
 }
 
 /* In a child: who has locked the name; 99: nobody. */
@@ -112,7 +113,7 @@ static int owner_in_child(void)
 			_exit(owner == -1 ? 99 : 97);
 		_exit(owner == (long)getppid() ? 0 : 1);
 	}
-	return exit_status(pid);
+	return address_exit_status(pid);
 }
 
 static void who_has_locked_a_name_can_be_seen(void **s)
@@ -125,7 +126,7 @@ static void who_has_locked_a_name_can_be_seen(void **s)
 	assert_int_equal(owner_in_child(), 99);
 	assert_int_equal(tsi_address_choose("abc", &p), 0);
 	assert_false(tsi_address_is_locked(&p, &owner));
-	assert_false(there(dir));
+	assert_false(address_there(address_dir));
 	assert_int_equal(tsi_address_lock("abc", &p, &fd), 0);
 	assert_int_equal(owner_in_child(), 0);
 	assert_true(tsi_address_is_locked(&p, &owner));
@@ -138,7 +139,7 @@ static void who_has_locked_a_name_can_be_seen(void **s)
 	assert_int_equal(owner_in_child(), 0);
 	tsi_address_unreserve("abc");
 	/* A file that a killed producer left is locked by nobody. */
-	touch(p.lock);
+	address_touch(p.lock);
 	assert_int_equal(owner_in_child(), 99);
 	assert_int_equal(unlink(p.lock), 0);
 }
@@ -175,9 +176,10 @@ static void a_process_that_ends_at_once_gives_up_what_it_reserved(void **s)
 				_exit(2);
 			if (i == 2)
 				tsi_address_unreserve("abc");
-			touch(p.channel);
+			address_touch(p.channel);
 			tsi_address_abandon();
-			_exit(there(p.lock) || there(p.channel) != (i == 2));
+			_exit(address_there(p.lock) ||
+			      address_there(p.channel) != (i == 2));
 		}
 		assert_int_equal(waitpid(pid, &status, 0), pid);
 		assert_int_equal(status, 0);
@@ -190,7 +192,7 @@ static void a_process_that_ends_at_once_gives_up_what_it_reserved(void **s)
 		_exit(0);
 	}
 	assert_true(wait(&status) > 0);
-	assert_true(there(p.lock));
+	assert_true(address_there(p.lock));
 	tsi_address_unreserve("abc");
 }
 
@@ -210,11 +212,11 @@ static void a_reserved_name_is_taken_over_by_who_reserved_it(void **s)
 	assert_int_equal(lock_in_child(), TSOCK_EEXIST);
 	assert_int_equal(tsi_address_reserve("abc"), TSOCK_EEXIST);
 	tsi_address_unlock(&p, fd);
-	assert_false(there(p.lock));
+	assert_false(address_there(p.lock));
 	assert_int_equal(tsi_address_reserve("abc"), 0);
-	assert_true(there(p.lock));
+	assert_true(address_there(p.lock));
 	tsi_address_unreserve("abc");
-	assert_false(there(p.lock));
+	assert_false(address_there(p.lock));
 	assert_int_equal(lock_in_child(), 0);
 }
 
@@ -226,17 +228,17 @@ static void a_name_that_is_kept_is_reserved_again(void **s)
 
 	(void)s;
 	assert_int_equal(tsi_address_lock("abc", &p, &fd), 0);
-	touch(p.channel);
+	address_touch(p.channel);
 	tsi_address_keep("other");
 	tsi_address_keep("abc");
 	tsi_address_unlock(&p, fd);
-	assert_false(there(p.channel));
-	assert_true(there(p.lock));
+	assert_false(address_there(p.channel));
+	assert_true(address_there(p.lock));
 	assert_int_equal(lock_in_child(), TSOCK_EEXIST);
 	assert_int_equal(tsi_address_lock("abc", &p, &fd), 0);
 	/* The lock file was kept for one stream. */
 	tsi_address_unlock(&p, fd);
-	assert_false(there(p.lock));
+	assert_false(address_there(p.lock));
 	assert_int_equal(lock_in_child(), 0);
 }
 
@@ -282,9 +284,9 @@ static void a_killed_producer_leaves_nothing_that_matters(void **s)
 	assert_true(tsi_fdpass_listening(p.fdpass));
 	assert_int_equal(tsi_address_lock("abc", &p, &fd), TSOCK_EEXIST);
 	kill(pid, SIGKILL);
-	assert_int_equal(exit_status(pid), 1000 + SIGKILL);
+	assert_int_equal(address_exit_status(pid), 1000 + SIGKILL);
 	/* Its sockets are there, and stale. */
-	assert_true(there(p.channel) && there(p.fdpass));
+	assert_true(address_there(p.channel) && address_there(p.fdpass));
 	assert_false(tsi_fdpass_listening(p.fdpass));
 	close(ready[0]);
 	close(ready[1]);
@@ -293,7 +295,8 @@ static void a_killed_producer_leaves_nothing_that_matters(void **s)
 	assert_true(tsi_fdpass_listening(p.fdpass));
 	close(sock);
 	tsi_address_unlock(&p, fd);
-	assert_false(there(p.channel) || there(p.fdpass) || there(p.lock));
+	assert_false(address_there(p.channel) || address_there(p.fdpass) ||
+		     address_there(p.lock));
 }
 
 static void a_forked_child_neither_keeps_nor_gives_back_the_lock(void **s)
@@ -304,14 +307,14 @@ static void a_forked_child_neither_keeps_nor_gives_back_the_lock(void **s)
 
 	(void)s;
 	assert_int_equal(tsi_address_lock("abc", &p, &fd), 0);
-	touch(p.fdpass);
+	address_touch(p.fdpass);
 	pid = fork();
 	if (!pid) {
 		tsi_address_unlock(&p, fd);
 		_exit(0);
 	}
-	assert_int_equal(exit_status(pid), 0);
-	assert_true(there(p.fdpass) && there(p.lock));
+	assert_int_equal(address_exit_status(pid), 0);
+	assert_true(address_there(p.fdpass) && address_there(p.lock));
 	assert_int_equal(lock_in_child(), TSOCK_EEXIST);
 
 	/* A child that lives on with the descriptor open holds nothing. */
@@ -328,7 +331,7 @@ static void a_forked_child_neither_keeps_nor_gives_back_the_lock(void **s)
 	tsi_address_unlock(&q, b);
 	assert_int_equal(lock_in_child(), 0);
 	close(hold[1]);
-	assert_int_equal(exit_status(pid), 0);
+	assert_int_equal(address_exit_status(pid), 0);
 	close(hold[0]);
 }
 
@@ -363,14 +366,14 @@ static void unlocking_and_locking_at_once_never_gives_two_owners(void **s)
 	pid_t pid[4];
 
 	(void)s;
-	snprintf(mark, sizeof(mark), "%s/mark", base);
+	snprintf(mark, sizeof(mark), "%s/mark", address_base);
 	for (int i = 0; i < 4; i++) {
 		pid[i] = fork();
 		if (!pid[i])
 			_exit(race(mark, 300));
 	}
 	for (int i = 0; i < 4; i++)
-		assert_int_equal(exit_status(pid[i]), 0);
+		assert_int_equal(address_exit_status(pid[i]), 0);
 }
 
 int main(void)

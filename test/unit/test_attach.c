@@ -329,15 +329,15 @@ static void lies_are_refused_and_leave_nothing(void **state)
 
 		make(&l);
 		lies[i].tell(&l);
-		before = descriptors_of(getpid());
+		before = usage_descriptors(getpid());
 		err = attach(&l, &r);
 		if (err != lies[i].code)
 			fail_msg("%s: %s: %s", lies[i].name,
 				 tsock_strerror(err), tsock_errmsg());
 		assert_true(tsock_errmsg()[0]);
-		if (descriptors_of(getpid()) != before)
+		if (usage_descriptors(getpid()) != before)
 			fail_msg("%s: %u descriptors left", lies[i].name,
-				 descriptors_of(getpid()) - before);
+				 usage_descriptors(getpid()) - before);
 		unmake(&l);
 	}
 }
@@ -352,14 +352,14 @@ static void the_truth_is_taken_and_given_back(void **state)
 	for (unsigned mode = 0; mode <= TSI_MAP_COPY; mode++) {
 		make(&l);
 		l.ask.mode = mode;
-		before = descriptors_of(getpid());
+		before = usage_descriptors(getpid());
 		assert_int_equal(attach(&l, &r), 0);
 		assert_int_equal(tsi_reader_pos(r), 500);
 		assert_int_equal(tsi_reader_tail(r), 500);
 		assert_int_equal(r->claim.row, 3);
 		assert_true(tsi_reader_retire(r));
 		tsi_reader_unref(r);
-		assert_int_equal(descriptors_of(getpid()), before);
+		assert_int_equal(usage_descriptors(getpid()), before);
 		unmake(&l);
 	}
 }
@@ -401,10 +401,10 @@ static void a_silent_producer_is_left(void **state)
 	make(&l);
 	l.mute = true;
 	l.ask.timeout_ms = 50;
-	before = descriptors_of(getpid());
+	before = usage_descriptors(getpid());
 	assert_int_equal(attach(&l, &r), TSOCK_EAGAIN);
 	tsi_fdpass_abandon(&l.connecting);
-	assert_int_equal(descriptors_of(getpid()), before);
+	assert_int_equal(usage_descriptors(getpid()), before);
 	unmake(&l);
 }
 

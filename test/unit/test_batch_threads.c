@@ -68,7 +68,7 @@ static void race(enum tsi_mapping_mode mode)
 	uint64_t last = 0;
 	struct fixture g;
 
-	fixture_make(&g, big, mode);
+	fixture_make(&g, fixture_big, mode);
 	memset(c, 0, sizeof(c));
 	for (unsigned i = 0; i < THREADS; i++) {
 		c[i].seed = i + 1;
@@ -86,14 +86,15 @@ static void race(enum tsi_mapping_mode mode)
 		while (err == TSOCK_EHELD);
 		assert_int_equal(err, 0);
 		/* As the producer does: room is there, or is being made. */
-		while (g.head + BATCH > tail_of(&g) + CAPACITY)
+		while (g.head + BATCH > fixture_tail(&g) + CAPACITY)
 			sched_yield();
-		b = take(&g, BATCH);
-		assert_true(tail_of(&g) >= last);
-		last = tail_of(&g);
-		assert_true(good(&g, b));
+		b = fixture_take(&g, BATCH);
+		assert_true(fixture_tail(&g) >= last);
+		last = fixture_tail(&g);
+		assert_true(fixture_good(&g, b));
 		if (mode == TSI_MAP_PRIVATE && i % 8 == 0)
-			memset(tsock_batch_data_mut(b, 0), 1, BATCH * big[0]);
+			memset(tsock_batch_data_mut(b, 0), 1,
+			       BATCH * fixture_big[0]);
 		post(&c[i % THREADS], b);
 		if (i % 64 == 0 && mode == TSI_MAP_PRIVATE)
 			assert_int_equal(tsi_reader_make_all_private(g.r), 0);
@@ -102,7 +103,7 @@ static void race(enum tsi_mapping_mode mode)
 		atomic_store(&c[i].stop, true);
 		pthread_join(c[i].thread, NULL);
 	}
-	assert_int_equal(tail_of(&g), g.head);
+	assert_int_equal(fixture_tail(&g), g.head);
 	assert_int_equal(tsi_reader_held(g.r), 0);
 	fixture_close(&g);
 }
@@ -146,7 +147,7 @@ static void of_several_releases_one_counts(void **state)
 	struct fixture g;
 
 	(void)state;
-	fixture_make(&g, big, TSI_MAP_SHARED);
+	fixture_make(&g, fixture_big, TSI_MAP_SHARED);
 	for (unsigned i = 0; i < THREADS; i++) {
 		d[i].b = &now;
 		d[i].round = &round;
@@ -155,9 +156,9 @@ static void of_several_releases_one_counts(void **state)
 			0);
 	}
 	for (unsigned i = 0; i < ROUNDS; i++) {
-		atomic_store(&now, take(&g, 8));
+		atomic_store(&now, fixture_take(&g, 8));
 		atomic_fetch_add(&round, 1);
-		while (tail_of(&g) < g.head)
+		while (fixture_tail(&g) < g.head)
 			sched_yield();
 	}
 	for (unsigned i = 0; i < THREADS; i++)

@@ -29,19 +29,19 @@ static void tail_is_the_oldest_batch_else_the_position(void **state)
 	struct fixture g;
 
 	(void)state;
-	fixture_make(&g, big, TSI_MAP_SHARED);
-	a = take(&g, 8);
-	b = take(&g, 5);
-	c = take(&g, 8);
-	assert_int_equal(tail_of(&g), 0);
+	fixture_make(&g, fixture_big, TSI_MAP_SHARED);
+	a = fixture_take(&g, 8);
+	b = fixture_take(&g, 5);
+	c = fixture_take(&g, 8);
+	assert_int_equal(fixture_tail(&g), 0);
 	tsock_batch_release(b);
-	assert_int_equal(tail_of(&g), 0);
+	assert_int_equal(fixture_tail(&g), 0);
 	tsock_batch_release(a);
-	assert_int_equal(tail_of(&g), 13);
+	assert_int_equal(fixture_tail(&g), 13);
 	tsock_batch_release(c);
-	assert_int_equal(tail_of(&g), 21);
+	assert_int_equal(fixture_tail(&g), 21);
 	tsi_reader_skip(g.r, 40);
-	assert_int_equal(tail_of(&g), 40);
+	assert_int_equal(fixture_tail(&g), 40);
 	tsock_batch_release(NULL);
 	fixture_close(&g);
 }
@@ -53,18 +53,18 @@ static void random_releases(enum tsi_mapping_mode mode, unsigned seed)
 	unsigned n = 0;
 	struct fixture g;
 
-	fixture_make(&g, big, mode);
+	fixture_make(&g, fixture_big, mode);
 	for (unsigned step = 0; step < 400; step++) {
-		bool room = g.head + BATCH - tail_of(&g) <= CAPACITY / 2;
+		bool room = g.head + BATCH - fixture_tail(&g) <= CAPACITY / 2;
 		uint64_t low;
 		unsigned k;
 
 		if (room && n < HELD && (n == 0 || rand_r(&seed) % 2)) {
-			held[n++] =
-				take(&g, BATCH - (unsigned)rand_r(&seed) % 4);
+			held[n++] = fixture_take(
+				&g, BATCH - (unsigned)rand_r(&seed) % 4);
 		} else {
 			k = (unsigned)rand_r(&seed) % n;
-			assert_true(good(&g, held[k]));
+			assert_true(fixture_good(&g, held[k]));
 			tsock_batch_release(held[k]);
 			held[k] = held[--n];
 		}
@@ -72,12 +72,12 @@ static void random_releases(enum tsi_mapping_mode mode, unsigned seed)
 		for (k = 0; k < n; k++)
 			if (tsock_batch_seq(held[k]) < low)
 				low = tsock_batch_seq(held[k]);
-		assert_int_equal(tail_of(&g), low);
+		assert_int_equal(fixture_tail(&g), low);
 		assert_int_equal(tsi_reader_held(g.r), n);
 	}
 	while (n)
 		tsock_batch_release(held[--n]);
-	assert_int_equal(tail_of(&g), g.head);
+	assert_int_equal(fixture_tail(&g), g.head);
 	fixture_close(&g);
 }
 
@@ -99,15 +99,15 @@ static void copies_hold_nobody_up(void **state)
 	(void)state;
 	/* Small batches of a writable reader, and forced copies. */
 	for (unsigned pass = 0; pass < 2; pass++) {
-		fixture_make(&g, pass ? big : small,
+		fixture_make(&g, pass ? fixture_big : fixture_small,
 			     pass ? TSI_MAP_COPY : TSI_MAP_PRIVATE);
 		for (unsigned i = 0; i < 20; i++) {
-			b[i] = take(&g, 8);
-			assert_int_equal(tail_of(&g), g.head);
+			b[i] = fixture_take(&g, 8);
+			assert_int_equal(fixture_tail(&g), g.head);
 			assert_int_equal(tsi_reader_held(g.r), 0);
 		}
 		for (unsigned i = 0; i < 20; i++) {
-			assert_true(good(&g, b[i]));
+			assert_true(fixture_good(&g, b[i]));
 			tsock_batch_release(b[i]);
 		}
 		h = (struct tsi_host_backend *)g.r->backend;
@@ -122,20 +122,20 @@ static void the_oldest_are_made_private_when_room_is_needed(void **state)
 	struct fixture g;
 
 	(void)state;
-	fixture_make(&g, big, TSI_MAP_PRIVATE);
+	fixture_make(&g, fixture_big, TSI_MAP_PRIVATE);
 	for (unsigned i = 0; i < 30; i++) {
 		assert_int_equal(tsi_reader_make_room(g.r, 8), 0);
-		b[i] = take(&g, 8);
-		assert_true(g.head - tail_of(&g) <= 32);
+		b[i] = fixture_take(&g, 8);
+		assert_true(g.head - fixture_tail(&g) <= 32);
 		/* No more than needed. */
 		assert_int_equal(tsi_reader_held(g.r), i < 4 ? i + 1 : 4);
 	}
 	for (unsigned i = 0; i < 30; i++)
-		assert_true(good(&g, b[i]));
+		assert_true(fixture_good(&g, b[i]));
 	assert_int_equal(tsi_reader_make_all_private(g.r), 0);
-	assert_int_equal(tail_of(&g), g.head);
+	assert_int_equal(fixture_tail(&g), g.head);
 	for (unsigned i = 0; i < 30; i++) {
-		assert_true(good(&g, b[i]));
+		assert_true(fixture_good(&g, b[i]));
 		tsock_batch_release(b[i]);
 	}
 	fixture_close(&g);
@@ -147,10 +147,10 @@ static void read_only_holder_is_told_what_it_holds(void **state)
 	struct fixture g;
 
 	(void)state;
-	fixture_make(&g, big, TSI_MAP_SHARED);
+	fixture_make(&g, fixture_big, TSI_MAP_SHARED);
 	for (unsigned i = 0; i < 4; i++) {
 		assert_int_equal(tsi_reader_make_room(g.r, 8), 0);
-		b[i] = take(&g, 8);
+		b[i] = fixture_take(&g, 8);
 	}
 	assert_int_equal(tsi_reader_make_room(g.r, 8), TSOCK_EHELD);
 	assert_non_null(strstr(tsock_errmsg(), "4 batches are still held"));
@@ -169,15 +169,15 @@ static void what_is_being_given_back_is_not_held(void **state)
 	uint64_t pos;
 
 	(void)state;
-	fixture_make(&g, big, TSI_MAP_SHARED);
+	fixture_make(&g, fixture_big, TSI_MAP_SHARED);
 	for (unsigned i = 0; i < 4; i++)
-		b[i] = take(&g, 8);
+		b[i] = fixture_take(&g, 8);
 	pos = tsi_reader_pos(g.r);
 	assert_int_equal(tsi_reader_blocker(g.r, pos + 8)->first, 0);
 	/* Another thread moves the tail, and hasn't come to it yet. */
 	atomic_fetch_add(&g.r->tail.advancing, 1);
 	tsock_batch_release(b[0]);
-	assert_int_equal(tail_of(&g), 0);
+	assert_int_equal(fixture_tail(&g), 0);
 	assert_false(tsi_reader_has_room(g.r, 8));
 	assert_null(tsi_reader_blocker(g.r, pos + 8));
 	assert_int_equal(tsi_reader_make_room(g.r, 8), 0);
@@ -185,7 +185,7 @@ static void what_is_being_given_back_is_not_held(void **state)
 	assert_int_equal(tsi_reader_make_room(g.r, 9), TSOCK_EHELD);
 	atomic_store(&g.r->tail.advancing, 0);
 	tsi_tail_advance(&g.r->tail);
-	assert_int_equal(tail_of(&g), 8);
+	assert_int_equal(fixture_tail(&g), 8);
 	for (unsigned i = 1; i < 4; i++)
 		tsock_batch_release(b[i]);
 	fixture_close(&g);
@@ -198,7 +198,7 @@ static void a_head_that_lies_is_an_error(void **state)
 	unsigned n = 0;
 
 	(void)state;
-	fixture_make(&g, big, TSI_MAP_SHARED);
+	fixture_make(&g, fixture_big, TSI_MAP_SHARED);
 	while (n < 200 && !tsi_reader_acquire(g.r, 8, &b[n]))
 		n++;
 	assert_true(n < 200);
@@ -215,17 +215,17 @@ the_claim_is_over_with_the_last_batch_that_shows_the_ring(void **state)
 	struct fixture g;
 
 	(void)state;
-	fixture_make(&g, big, TSI_MAP_SHARED);
-	a = take(&g, 8);
-	b = take(&g, 8);
+	fixture_make(&g, fixture_big, TSI_MAP_SHARED);
+	a = fixture_take(&g, 8);
+	b = fixture_take(&g, 8);
 	assert_false(tsi_reader_retire(g.r));
 	assert_false(tsi_reader_claim_ended(g.r));
 	tsock_batch_release(b);
 	assert_int_equal(g.over, 0);
-	assert_true(good(&g, a));
+	assert_true(fixture_good(&g, a));
 	tsock_batch_release(a);
 	assert_int_equal(g.over, 1);
-	assert_int_equal(tail_of(&g), 16);
+	assert_int_equal(fixture_tail(&g), 16);
 	assert_true(tsi_reader_claim_ended(g.r));
 	assert_int_equal(g.gone, 0);
 	tsi_reader_unref(g.r);
@@ -238,19 +238,19 @@ static void kept_batches_outlive_claim_and_handle(void **state)
 	struct fixture g;
 
 	(void)state;
-	fixture_make(&g, big, TSI_MAP_PRIVATE);
-	a = take(&g, 8);
-	b = take(&g, 8);
+	fixture_make(&g, fixture_big, TSI_MAP_PRIVATE);
+	a = fixture_take(&g, 8);
+	b = fixture_take(&g, 8);
 	assert_int_equal(tsi_reader_make_all_private(g.r), 0);
 	assert_true(tsi_reader_retire(g.r));
 	tsi_reader_unref(g.r);
 	assert_int_equal(g.over, 0);
 	/* Others write where they were. */
 	fixture_ring_publish(&g.f, CAPACITY, CAPACITY);
-	assert_true(good(&g, a) && good(&g, b));
-	memset(tsock_batch_data_mut(a, 0), 1, 8 * big[0]);
+	assert_true(fixture_good(&g, a) && fixture_good(&g, b));
+	memset(tsock_batch_data_mut(a, 0), 1, 8 * fixture_big[0]);
 	tsock_batch_release(a);
-	assert_true(good(&g, b));
+	assert_true(fixture_good(&g, b));
 	assert_int_equal(g.gone, 0);
 	tsock_batch_release(b);
 	fixture_free(&g);
@@ -262,20 +262,20 @@ static void the_eventfd_rings_when_the_writer_waits(void **state)
 	struct fixture g;
 
 	(void)state;
-	fixture_make(&g, big, TSI_MAP_SHARED);
-	tsock_batch_release(take(&g, 8));
-	assert_false(rang(&g));
+	fixture_make(&g, fixture_big, TSI_MAP_SHARED);
+	tsock_batch_release(fixture_take(&g, 8));
+	assert_false(fixture_rang(&g));
 	atomic_store(&g.f.ring.shared->gate_want, 8);
-	b = take(&g, 8);
-	assert_false(rang(&g));
+	b = fixture_take(&g, 8);
+	assert_false(fixture_rang(&g));
 	tsock_batch_release(b);
-	assert_true(rang(&g));
+	assert_true(fixture_rang(&g));
 	atomic_store(&g.f.ring.shared->gate_want, TSI_NEVER);
 	atomic_store(&g.f.ring.shared->front_want, 24);
-	tsock_batch_release(take(&g, 8));
-	assert_true(rang(&g));
-	tsock_batch_release(take(&g, 8));
-	assert_false(rang(&g));
+	tsock_batch_release(fixture_take(&g, 8));
+	assert_true(fixture_rang(&g));
+	tsock_batch_release(fixture_take(&g, 8));
+	assert_false(fixture_rang(&g));
 	fixture_close(&g);
 }
 
@@ -296,9 +296,9 @@ static void who_tells_the_tail_may_be_slow(void **state)
 	struct fixture g;
 
 	(void)state;
-	fixture_make(&g, big, TSI_MAP_SHARED);
+	fixture_make(&g, fixture_big, TSI_MAP_SHARED);
 	for (unsigned i = 0; i < n; i++)
-		b[i] = take(&g, BATCH);
+		b[i] = fixture_take(&g, BATCH);
 	while (--n > 0)
 		tsock_batch_release(b[n]);
 	/* To ring takes until somebody listens. */
@@ -306,15 +306,15 @@ static void who_tells_the_tail_may_be_slow(void **state)
 	assert_int_equal(write(g.event, &full, sizeof(full)), sizeof(full));
 	assert_int_equal(fcntl(g.event, F_SETFL, 0), 0);
 	assert_int_equal(pthread_create(&thread, NULL, release_it, b[0]), 0);
-	while (tail_of(&g) < CAPACITY)
+	while (fixture_tail(&g) < CAPACITY)
 		sched_yield();
 	for (n = 0; n < CAPACITY / BATCH; n++)
-		b[n] = take(&g, BATCH);
+		b[n] = fixture_take(&g, BATCH);
 	assert_int_equal(read(g.event, &rings, sizeof(rings)), sizeof(rings));
 	pthread_join(thread, NULL);
 	while (n > 0)
 		tsock_batch_release(b[--n]);
-	assert_int_equal(tail_of(&g), 2 * CAPACITY);
+	assert_int_equal(fixture_tail(&g), 2 * CAPACITY);
 	fixture_close(&g);
 }
 
@@ -325,9 +325,10 @@ static void batches_are_used_again(void **state)
 	struct fixture g;
 
 	(void)state;
-	fixture_make(&g, big, TSI_MAP_PRIVATE);
+	fixture_make(&g, fixture_big, TSI_MAP_PRIVATE);
 	for (unsigned i = 0; i < 100; i++) {
-		struct tsock_batch *b = take(&g, 8), *in = tsi_batch_of(b, "b");
+		struct tsock_batch *b = fixture_take(&g, 8),
+				   *in = tsi_batch_of(b, "b");
 		unsigned k = 0;
 
 		while (k < n && seen[k] != in)
@@ -348,8 +349,9 @@ static void only_writable_batches_can_be_written(void **state)
 
 	(void)state;
 	for (unsigned pass = 0; pass < 2; pass++) {
-		fixture_make(&g, big, pass ? TSI_MAP_PRIVATE : TSI_MAP_SHARED);
-		b = take(&g, 3);
+		fixture_make(&g, fixture_big,
+			     pass ? TSI_MAP_PRIVATE : TSI_MAP_SHARED);
+		b = fixture_take(&g, 3);
 		if (pass)
 			assert_ptr_equal(tsock_batch_data_mut(b, 0),
 					 tsock_batch_data(b, 0));
@@ -373,27 +375,27 @@ static void a_second_release_frees_nobody_elses_batch(void **state)
 	void *none = &g;
 
 	(void)state;
-	fixture_make(&g, big, TSI_MAP_SHARED);
-	a = take(&g, 8);
+	fixture_make(&g, fixture_big, TSI_MAP_SHARED);
+	a = fixture_take(&g, 8);
 	in = tsi_batch_of(a, "a");
 	tsock_batch_release(a);
 	/* Until one lives where a did. */
-	while (b = take(&g, 8), tsi_batch_of(b, "b") != in)
+	while (b = fixture_take(&g, 8), tsi_batch_of(b, "b") != in)
 		tsock_batch_release(b);
 	assert_ptr_not_equal(a, b);
 	for (unsigned i = 0; i < 3; i++) {
 		tsock_batch_release(a);
-		assert_int_equal(tail_of(&g), g.head - 8);
+		assert_int_equal(fixture_tail(&g), g.head - 8);
 		assert_int_equal(tsi_reader_held(g.r), 1);
 	}
-	assert_true(good(&g, b));
+	assert_true(fixture_good(&g, b));
 	/* And shows nobody else's samples. */
 	assert_null(tsock_batch_data(a, 0));
 	assert_int_equal(tsock_batch_count(a), 0);
 	assert_int_equal(tsock_batch_dlpack(a, 0, 1, &none), TSOCK_EARG);
 	assert_null(none);
 	tsock_batch_release(b);
-	assert_int_equal(tail_of(&g), g.head);
+	assert_int_equal(fixture_tail(&g), g.head);
 	fixture_close(&g);
 	/* Also when its reader is gone; and what never was a batch. */
 	tsock_batch_release(b);
@@ -423,18 +425,18 @@ static void child_gives_nothing_back(pid_t (*make_child)(void))
 	int status;
 	pid_t pid;
 
-	fixture_make(&g, big, TSI_MAP_PRIVATE);
-	b = take(&g, 8);
+	fixture_make(&g, fixture_big, TSI_MAP_PRIVATE);
+	b = fixture_take(&g, 8);
 	assert_int_equal(tsock_batch_dlpack(b, 0, 1, (void **)&m), 0);
 	pid = make_child();
 	assert_true(pid >= 0);
 	if (pid == 0) {
-		int bad = !good(&g, b);
+		int bad = !fixture_good(&g, b);
 
 		m->deleter(m);
 		tsock_batch_release(b);
 		tsock_batch_release(b);
-		bad |= !good(&g, b) << 1;
+		bad |= !fixture_good(&g, b) << 1;
 		bad |= (tsock_batch_dlpack(b, 0, 1, &other) != TSOCK_EFORK)
 		       << 2;
 		_exit(bad);
@@ -442,12 +444,12 @@ static void child_gives_nothing_back(pid_t (*make_child)(void))
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_true(WIFEXITED(status));
 	assert_int_equal(WEXITSTATUS(status), 0);
-	assert_int_equal(tail_of(&g), 0);
-	assert_true(good(&g, b));
+	assert_int_equal(fixture_tail(&g), 0);
+	assert_true(fixture_good(&g, b));
 	tsock_batch_release(b);
-	assert_int_equal(tail_of(&g), 0);
+	assert_int_equal(fixture_tail(&g), 0);
 	m->deleter(m);
-	assert_int_equal(tail_of(&g), 8);
+	assert_int_equal(fixture_tail(&g), 8);
 	fixture_close(&g);
 }
 

@@ -28,7 +28,7 @@ static void every_sample_comes_once_for_any_batch_size(void **state)
 					     : TSOCK_DROP_LAST;
 			j[i].scribble = j[i].flags & TSOCK_WRITABLE && i % 2;
 		}
-		epoch_jobs_run(j, 6);
+		epoch_job_run_all(j, 6);
 		inproc_stop(&st);
 	}
 }
@@ -53,7 +53,7 @@ static void tiny_data_sets_work(void **state)
 		struct inproc st;
 
 		inproc_serve_n(&st, n[i]);
-		epoch_jobs_run(j, 3);
+		epoch_job_run_all(j, 3);
 		inproc_stop(&st);
 	}
 }
@@ -67,7 +67,7 @@ static void spinning_works(void **state)
 
 	(void)state;
 	inproc_serve_n(&st, 300);
-	epoch_jobs_run(&j, 1);
+	epoch_job_run_all(&j, 1);
 	inproc_stop(&st);
 }
 

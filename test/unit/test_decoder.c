@@ -110,9 +110,9 @@ static void put_images(bool ppm)
 		/* One name for both, so that the order is one too. */
 		snprintf(name, sizeof(name), "%c/%u.ppm", 'a' + i / 3, i);
 		if (ppm)
-			put(name, p.data, p.len);
+			worker_put(name, p.data, p.len);
 		else
-			put(name, f.data, f.len);
+			worker_put(name, f.data, f.len);
 		free(f.data);
 		free(p.data);
 	}
@@ -120,10 +120,10 @@ static void put_images(bool ppm)
 
 static void make_all(struct sample *to, uint64_t n, unsigned *substituted)
 {
-	struct tsi_sampler *s = open_sampler();
+	struct tsi_sampler *s = worker_open_sampler();
 
 	memset(to, 0, n * sizeof(*to));
-	assert_int_equal(make(s, DEPTH, to, n, substituted), 0);
+	assert_int_equal(worker_make(s, DEPTH, to, n, substituted), 0);
 	tsi_sampler_close(s);
 }
 
@@ -133,9 +133,9 @@ static void samples_are_those_of_another_format(void **state)
 	unsigned n;
 
 	(void)state;
-	options.order = TSOCK_ORDER_PHILOX;
+	worker_options.order = TSOCK_ORDER_PHILOX;
 	for (unsigned k = 0; k < 2; k++) {
-		options.recipe =
+		worker_options.recipe =
 			k ? recipes_eval(SIZE, SIZE) : recipes_train(SIZE);
 		put_images(false);
 		hinted.file = SAMPLES;
@@ -163,7 +163,7 @@ static void a_cut_file_is_bad_for_the_samples_that_reach_the_cut(void **state)
 	(void)state;
 	put_images(true);
 	make_all(whole, 64, &n);
-	put("b/4.ppm", p.data, p.len * 2 / 3);
+	worker_put("b/4.ppm", p.data, p.len * 2 / 3);
 	make_all(got, 64, &n);
 	for (unsigned i = 0; i < 64; i++) {
 		bool same = !memcmp(&whole[i], &got[i], sizeof(got[i]));
@@ -244,7 +244,8 @@ static int set_up(void **state)
 	return 0;
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, make_root, remove_root)
+#define TEST(f) \
+	cmocka_unit_test_setup_teardown(f, worker_make_root, worker_remove_root)
 
 int main(void)
 {

@@ -22,7 +22,7 @@ static void a_tensor_describes_its_field(void **state)
 	void *none;
 
 	(void)state;
-	fixture_make(&g, big, TSI_MAP_PRIVATE);
+	fixture_make(&g, fixture_big, TSI_MAP_PRIVATE);
 	/* As if it were f32 [2, 3, 512]. */
 	g.r->field[0].dtype = TSOCK_F32;
 	g.r->field[0].ndim = 3;
@@ -31,7 +31,7 @@ static void a_tensor_describes_its_field(void **state)
 	g.r->field[0].shape[2] = 512;
 	g.r->field[1].dtype = TSOCK_I64;
 	g.r->field[1].ndim = 0;
-	b = take(&g, 5);
+	b = fixture_take(&g, 5);
 	assert_int_equal(tsock_batch_dlpack(b, 0, 1, (void **)&v), 0);
 	assert_int_equal(v->version.major, 1);
 	assert_int_equal(v->version.minor, 1);
@@ -72,8 +72,8 @@ static void read_only_tensors_say_so(void **state)
 	struct fixture g;
 
 	(void)state;
-	fixture_make(&g, big, TSI_MAP_SHARED);
-	b = take(&g, 5);
+	fixture_make(&g, fixture_big, TSI_MAP_SHARED);
+	b = fixture_take(&g, 5);
 	assert_int_equal(tsock_batch_dlpack(b, 0, 1, (void **)&v), 0);
 	assert_int_equal(v->flags, 1);
 	v->deleter(v);
@@ -98,25 +98,25 @@ static void tensors_keep_their_batch_alive(void **state)
 	pthread_t t;
 
 	(void)state;
-	fixture_make(&g, big, TSI_MAP_PRIVATE);
-	b = take(&g, 8);
+	fixture_make(&g, fixture_big, TSI_MAP_PRIVATE);
+	b = fixture_take(&g, 8);
 	/* One field more than once, too. */
 	for (unsigned i = 0; i < 3; i++)
 		assert_int_equal(
 			tsock_batch_dlpack(b, i / 2, 1, (void **)&v[i]), 0);
 	assert_int_equal(tsock_batch_dlpack(b, 0, 0, (void **)&m), 0);
 	tsock_batch_release(b);
-	next = take(&g, 8);
+	next = fixture_take(&g, 8);
 	assert_ptr_not_equal(next, b);
 	v[0]->deleter(v[0]);
 	m->deleter(m);
-	assert_int_equal(tail_of(&g), 0);
+	assert_int_equal(fixture_tail(&g), 0);
 	assert_true(fixture_ring_equal(&g.f, 0, v[1]->tensor.data, 0, 8));
 	assert_int_equal(pthread_create(&t, NULL, delete_it, v[1]), 0);
 	pthread_join(t, NULL);
-	assert_int_equal(tail_of(&g), 0);
+	assert_int_equal(fixture_tail(&g), 0);
 	v[2]->deleter(v[2]);
-	assert_int_equal(tail_of(&g), 8);
+	assert_int_equal(fixture_tail(&g), 8);
 	/* Even when everything else is gone. */
 	assert_int_equal(tsock_batch_dlpack(next, 0, 1, (void **)&v[0]), 0);
 	tsock_batch_release(next);

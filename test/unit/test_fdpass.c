@@ -51,7 +51,7 @@ static void token_and_descriptors_arrive(void **s)
 			       .start = 1ull << 40,
 			       .epoch_end = 7,
 			       .incarnation = 9 };
-	unsigned before = descriptors_of(getpid());
+	unsigned before = usage_descriptors(getpid());
 	int p[2];
 	struct tsi_peer v;
 	char got[4];
@@ -72,11 +72,11 @@ static void token_and_descriptors_arrive(void **s)
 	assert_int_equal(tsi_fdpass_reply(v.sock, &a, p, 2), 0);
 	assert_int_equal(read(p[0], got, 4), 2);
 	assert_memory_equal(got, "ok", 2);
-	assert_int_equal(exit_status(pid), 0);
+	assert_int_equal(fdpass_exit_status(pid), 0);
 	fdpass_forget(&v);
 	close(p[0]);
 	close(p[1]);
-	assert_int_equal(descriptors_of(getpid()), before);
+	assert_int_equal(usage_descriptors(getpid()), before);
 }
 
 static int connect_for_many(void)
@@ -111,7 +111,7 @@ static void as_many_descriptors_as_promised_fit(void **s)
 	assert_int_equal(tsi_fdpass_reply(v.sock, &a, fds, TSI_FDPASS_FDS + 1),
 			 TSOCK_EARG);
 	assert_int_equal(tsi_fdpass_reply(v.sock, &a, fds, TSI_FDPASS_FDS), 0);
-	assert_int_equal(exit_status(pid), 0);
+	assert_int_equal(fdpass_exit_status(pid), 0);
 	fdpass_forget(&v);
 	close(p[0]);
 	close(p[1]);
@@ -130,7 +130,7 @@ static void a_refusal_becomes_the_consumers_error(void **s)
 		_exit(fdpass_be_refused());
 	assert_int_equal(fdpass_receive(&v), 0);
 	assert_int_equal(tsi_fdpass_reply(v.sock, &a, &fdpass_listener, 1), 0);
-	assert_int_equal(exit_status(pid), 0);
+	assert_int_equal(fdpass_exit_status(pid), 0);
 	fdpass_forget(&v);
 }
 
@@ -148,7 +148,7 @@ static void a_hang_up_without_a_reply_is_lost(void **s)
 	}
 	assert_int_equal(fdpass_receive(&v), 0);
 	fdpass_forget(&v);
-	assert_int_equal(exit_status(pid), 0);
+	assert_int_equal(fdpass_exit_status(pid), 0);
 }
 
 static void on_alarm(int sig)
@@ -160,7 +160,7 @@ static void connecting_ends_at_its_deadline_in_spite_of_signals(void **s)
 {
 	struct sigaction sa = { .sa_handler = on_alarm }, old;
 	struct itimerval it = { { 0, 3000 }, { 0, 3000 } }, off = { 0 };
-	unsigned before = descriptors_of(getpid());
+	unsigned before = usage_descriptors(getpid());
 	int64_t start = tsi_now_ms();
 	struct tsi_connecting c = { .open = false };
 	struct tsi_passed k;
@@ -178,7 +178,7 @@ static void connecting_ends_at_its_deadline_in_spite_of_signals(void **s)
 	assert_true(c.open);
 	tsi_fdpass_abandon(&c);
 	tsi_fdpass_abandon(&c);
-	assert_int_equal(descriptors_of(getpid()), before);
+	assert_int_equal(usage_descriptors(getpid()), before);
 }
 
 static void a_connection_goes_on_at_the_next_call(void **s)
@@ -187,7 +187,7 @@ static void a_connection_goes_on_at_the_next_call(void **s)
 
 	(void)s;
 	for (unsigned i = 0; i < 2; i++) {
-		unsigned before = descriptors_of(getpid());
+		unsigned before = usage_descriptors(getpid());
 		struct tsi_connecting c = { .open = false };
 		struct tsi_reply a = { .code = codes[i], .row = 7 };
 		struct tsi_passed k;
@@ -216,7 +216,7 @@ static void a_connection_goes_on_at_the_next_call(void **s)
 				close(k.producer);
 		}
 		fdpass_forget(&v);
-		assert_int_equal(descriptors_of(getpid()), before);
+		assert_int_equal(usage_descriptors(getpid()), before);
 	}
 }
 
@@ -259,7 +259,7 @@ static void a_full_backlog_is_waited_for(void **s)
 	assert_int_equal(err, 0);
 	assert_int_equal(tsi_fdpass_reply(v.sock, &a, NULL, 0), 0);
 	fdpass_forget(&v);
-	assert_int_equal(exit_status(pid), 0);
+	assert_int_equal(fdpass_exit_status(pid), 0);
 }
 
 static void nobody_there_is_said(void **s)
@@ -321,7 +321,7 @@ static void a_consumers_descriptor_limit_is_named(void **s)
 	}
 	assert_int_equal(fdpass_receive(&v), 0);
 	assert_int_equal(tsi_fdpass_reply(v.sock, &a, fds, 8), 0);
-	assert_int_equal(exit_status(pid), 0);
+	assert_int_equal(fdpass_exit_status(pid), 0);
 	fdpass_forget(&v);
 }
 
@@ -355,7 +355,7 @@ static void a_producers_descriptor_limit_is_named(void **s)
 	pid = fork();
 	if (!pid)
 		_exit(serve_without_descriptors());
-	assert_int_equal(exit_status(pid), 0);
+	assert_int_equal(fdpass_exit_status(pid), 0);
 }
 
 #define TEST(f) \

@@ -92,10 +92,10 @@ static int serve_under(int filter, int consumers, struct expected want)
 	/* The peer would have left by now, had it refused. */
 	kill(pid, SIGKILL);
 	watch = v.pidfd >= 0 ? v.pidfd : v.sock;
-	wait_for(watch);
+	fdpass_wait_for(watch);
 	if (!tsi_peer_gone(v.pidfd, v.sock))
 		return 14;
-	return exit_status(pid) == 1000 + SIGKILL ? 0 : 15;
+	return fdpass_exit_status(pid) == 1000 + SIGKILL ? 0 : 15;
 }
 
 static void every_filter_leaves_a_way_to_see_death(void **s)
@@ -124,7 +124,7 @@ static void every_filter_leaves_a_way_to_see_death(void **s)
 		if (!pid)
 			_exit(serve_under(t[i].producer, t[i].consumer,
 					  t[i].want));
-		assert_int_equal(exit_status(pid), 0);
+		assert_int_equal(fdpass_exit_status(pid), 0);
 	}
 }
 
@@ -183,7 +183,7 @@ static void a_sent_pidfd_is_never_trusted(void **s)
 			_exit(lie_about_pidfd(what));
 		}
 		/* In case 3 the signal hits the child, not its parent. */
-		assert_int_equal(exit_status(pid),
+		assert_int_equal(fdpass_exit_status(pid),
 				 what == 3 ? 1000 + SIGUSR1 : 0);
 	}
 }
@@ -222,7 +222,7 @@ static void another_uid_is_refused(void **s)
 		assert_non_null(strstr(tsock_errmsg(), "65534"));
 	}
 	kill(pid, SIGKILL);
-	assert_int_equal(exit_status(pid), 1000 + SIGKILL);
+	assert_int_equal(fdpass_exit_status(pid), 1000 + SIGKILL);
 }
 
 static int send_bytes(const void *bytes, size_t len, const int *fds, unsigned n)
@@ -240,7 +240,7 @@ static int send_bytes(const void *bytes, size_t len, const int *fds, unsigned n)
 
 static void garbage_is_refused_and_leaks_nothing(void **s)
 {
-	unsigned before = descriptors_of(getpid());
+	unsigned before = usage_descriptors(getpid());
 	int fds[40];
 	uint8_t bytes[4096] = { 0 };
 	size_t len = fdpass_request(bytes);
@@ -263,7 +263,7 @@ static void garbage_is_refused_and_leaks_nothing(void **s)
 	assert_non_null(strstr(tsock_errmsg(), "version"));
 	bytes[0] = 'X';
 	assert_int_equal(send_bytes(bytes, len, fds, 1), TSOCK_EPROTO);
-	assert_int_equal(descriptors_of(getpid()), before);
+	assert_int_equal(usage_descriptors(getpid()), before);
 }
 
 static void a_silent_consumer_blocks_nobody(void **s)
@@ -284,7 +284,7 @@ static void a_silent_consumer_blocks_nobody(void **s)
 		_exit(fdpass_be_refused() == 1 ? 0 : 1);
 	assert_int_equal(fdpass_receive(&v), 0);
 	fdpass_forget(&v);
-	assert_int_equal(exit_status(pid), 0);
+	assert_int_equal(fdpass_exit_status(pid), 0);
 	close(silent);
 	assert_int_equal(tsi_fdpass_receive(sock, &v), TSOCK_EPROTO);
 	close(sock);
@@ -298,7 +298,7 @@ static int replied_with(const void *bytes, size_t len, const int *fds,
 	int sock, code;
 
 	if (!pid) {
-		unsigned before = descriptors_of(getpid());
+		unsigned before = usage_descriptors(getpid());
 		struct tsi_passed k;
 		int err = fdpass_to_producer(&k);
 
@@ -306,13 +306,13 @@ static int replied_with(const void *bytes, size_t len, const int *fds,
 			close(k.fd[i]);
 		if (!err)
 			close(k.producer);
-		_exit(descriptors_of(getpid()) == before ? -err : 100);
+		_exit(usage_descriptors(getpid()) == before ? -err : 100);
 	}
-	wait_for(fdpass_listener);
+	fdpass_wait_for(fdpass_listener);
 	assert_int_equal(tsi_fdpass_accept(fdpass_listener, &sock), 0);
-	wait_for(sock);
+	fdpass_wait_for(sock);
 	assert_int_equal(send_fds(sock, bytes, len, fds, n), len);
-	code = exit_status(pid);
+	code = fdpass_exit_status(pid);
 	close(sock);
 	return -code;
 }

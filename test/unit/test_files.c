@@ -219,11 +219,11 @@ static void no_more_stay_open_than_may(void **state)
 		unsigned before;
 
 		begin(kinds[k], 2, NEVER);
-		before = descriptors_of(getpid());
+		before = usage_descriptors(getpid());
 		/* Two of five once, the others for each sample. */
 		assert_int_equal(read_epoch(1), 2 + 3 * SAMPLES);
 		/* A sample's file may still be on its way to be closed. */
-		assert_in_range(descriptors_of(getpid()), before + 2,
+		assert_in_range(usage_descriptors(getpid()), before + 2,
 				before + 4);
 		destroy_all();
 		begin(kinds[k], 0, NEVER);

@@ -75,8 +75,8 @@ static void go_round(struct fixture *g)
 		struct tsock_batch *b;
 
 		assert_int_equal(tsi_reader_make_room(g->r, BATCH), 0);
-		b = take(g, BATCH);
-		assert_true(good(g, b));
+		b = fixture_take(g, BATCH);
+		assert_true(fixture_good(g, b));
 		tsock_batch_release(b);
 	}
 }
@@ -87,7 +87,7 @@ static void hold(struct fixture *g, struct tsock_batch **b, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++) {
 		assert_int_equal(tsi_reader_make_room(g->r, BATCH), 0);
-		b[i] = take(g, BATCH);
+		b[i] = fixture_take(g, BATCH);
 	}
 }
 
@@ -98,7 +98,7 @@ static int count_bad(const struct fixture *g, struct tsock_batch **b,
 	int bad = 0;
 
 	for (unsigned i = 0; i < n; i++)
-		bad += !good(g, b[i]);
+		bad += !fixture_good(g, b[i]);
 	return bad;
 }
 
@@ -112,7 +112,7 @@ static void held_batches_stay(const uint64_t *bytes, enum tsi_mapping_mode mode,
 
 	fixture_make(&g, bytes, mode);
 	while (g.head < from)
-		tsock_batch_release(take(&g, 1));
+		tsock_batch_release(fixture_take(&g, 1));
 	hold(&g, b, n);
 	/* The child of a child, too. */
 	fork_child(&c);
@@ -127,7 +127,7 @@ static void held_batches_stay(const uint64_t *bytes, enum tsi_mapping_mode mode,
 		_exit(bad);
 	}
 	for (unsigned i = 0; i < n; i++) {
-		assert_true(good(&g, b[i]));
+		assert_true(fixture_good(&g, b[i]));
 		tsock_batch_release(b[i]);
 	}
 	go_round(&g);
@@ -140,10 +140,10 @@ static void held_batches_stay_in_a_child(void **state)
 	(void)state;
 	/* Four may be held; the others are evacuated. */
 	for (unsigned from = 0; from < CAPACITY; from += 13) {
-		held_batches_stay(big, TSI_MAP_PRIVATE, from, 3);
+		held_batches_stay(fixture_big, TSI_MAP_PRIVATE, from, 3);
 		held_batches_stay(odd, TSI_MAP_PRIVATE, from, 4);
 		held_batches_stay(odd, TSI_MAP_PRIVATE, from, 8);
-		held_batches_stay(small, TSI_MAP_PRIVATE, from, 8);
+		held_batches_stay(fixture_small, TSI_MAP_PRIVATE, from, 8);
 		held_batches_stay(odd, TSI_MAP_COPY, from, 8);
 	}
 }
@@ -152,9 +152,9 @@ static void read_only_ones_too(void **state)
 {
 	(void)state;
 	for (unsigned from = 0; from < CAPACITY; from += 13) {
-		held_batches_stay(big, TSI_MAP_SHARED, from, 4);
+		held_batches_stay(fixture_big, TSI_MAP_SHARED, from, 4);
 		held_batches_stay(odd, TSI_MAP_SHARED, from, 4);
-		held_batches_stay(small, TSI_MAP_SHARED, from, 4);
+		held_batches_stay(fixture_small, TSI_MAP_SHARED, from, 4);
 	}
 }
 
@@ -190,7 +190,7 @@ static void what_was_written_stays_and_readers_are_many(void **state)
 
 	(void)state;
 	fixture_make(&g[0], odd, TSI_MAP_PRIVATE);
-	fixture_make(&g[1], big, TSI_MAP_SHARED);
+	fixture_make(&g[1], fixture_big, TSI_MAP_SHARED);
 	hold(&g[0], b[0], 3);
 	hold(&g[1], b[1], 3);
 	memset(tsock_batch_data_mut(b[0][1], 1), 0xee, BATCH * odd[1]);
@@ -238,13 +238,13 @@ static void *read_on(void *arg)
 		 * during a fork is free when that is over. */
 		while ((err = tsi_reader_make_room(o->g.r, BATCH)) ==
 			       TSOCK_EHELD ||
-		       o->g.head + BATCH - tail_of(&o->g) > CAPACITY)
+		       o->g.head + BATCH - fixture_tail(&o->g) > CAPACITY)
 			sched_yield();
 		if (err)
 			atomic_store(&o->wrong, true);
-		b = take(&o->g, BATCH);
+		b = fixture_take(&o->g, BATCH);
 		atomic_store(&o->newest, b);
-		if (!good(&o->g, b))
+		if (!fixture_good(&o->g, b))
 			atomic_store(&o->wrong, true);
 		atomic_store(&o->newest, NULL);
 		tsock_batch_release(b);
@@ -259,7 +259,7 @@ static void fork_while_another_reads(enum tsi_mapping_mode mode, unsigned forks)
 	struct tsock_batch *b[2];
 	pthread_t t;
 
-	fixture_make(&o.g, big, mode);
+	fixture_make(&o.g, fixture_big, mode);
 	hold(&o.g, b, 2);
 	/* Two held for good: the tail never moves. */
 	if (mode == TSI_MAP_SHARED)
@@ -277,7 +277,7 @@ static void fork_while_another_reads(enum tsi_mapping_mode mode, unsigned forks)
 					  ? 0
 					  : count_bad(&o.g, b, 2);
 
-			_exit(bad + (n && !good(&o.g, n) ? 4 : 0));
+			_exit(bad + (n && !fixture_good(&o.g, n) ? 4 : 0));
 		}
 		then = atomic_load(&o.rounds) + 2 * CAPACITY / BATCH;
 		while (atomic_load(&o.rounds) < then)
@@ -288,7 +288,7 @@ static void fork_while_another_reads(enum tsi_mapping_mode mode, unsigned forks)
 	pthread_join(t, NULL);
 	assert_false(o.wrong);
 	for (unsigned i = 0; i < 2 && mode != TSI_MAP_SHARED; i++) {
-		assert_true(good(&o.g, b[i]));
+		assert_true(fixture_good(&o.g, b[i]));
 		tsock_batch_release(b[i]);
 	}
 	fixture_close(&o.g);
@@ -324,7 +324,7 @@ static void without_memory_a_child_gets_no_bytes_not_other_ones(void **state)
 		print_message("sanitizers need address space\n");
 		skip();
 	}
-	fixture_make(&g, big, TSI_MAP_SHARED);
+	fixture_make(&g, fixture_big, TSI_MAP_SHARED);
 	hold(&g, b, 4);
 	assert_int_equal(getrlimit(RLIMIT_AS, &old), 0);
 	none = old;

@@ -52,7 +52,7 @@ static void every_format_of_the_table_is_whole(void **state)
 
 static void append(const char *name, const void *data, size_t len)
 {
-	write_file(name, "ab", data, len);
+	worker_write_file(name, "ab", data, len);
 }
 
 static void add_line(const char *text)
@@ -75,7 +75,7 @@ static uint64_t put_images(void)
 
 		snprintf(text, sizeof(text), "%s/%02u.%s", folder[i / 4], i,
 			 i % 3 ? "jpg" : "png");
-		put(text, b.data, b.len);
+		worker_put(text, b.data, b.len);
 		append("pack", b.data, b.len);
 		snprintf(text, sizeof(text), "pack %u %llu %zu\n", i / 4,
 			 (unsigned long long)at, b.len);
@@ -91,10 +91,10 @@ static void make_all(const struct tsi_format *f, struct sample *to, uint64_t n,
 {
 	struct tsi_sampler *s;
 
-	options.format = f;
-	s = open_sampler();
+	worker_options.format = f;
+	s = worker_open_sampler();
 	memset(to, 0, n * sizeof(*to));
-	assert_int_equal(make(s, DEPTH, to, n, substituted), 0);
+	assert_int_equal(worker_make(s, DEPTH, to, n, substituted), 0);
 	tsi_sampler_close(s);
 }
 
@@ -107,11 +107,11 @@ static void ranges_of_one_file_give_the_samples_of_a_tree(void **state)
 
 	(void)state;
 	put_images();
-	options.order = TSOCK_ORDER_PHILOX;
+	worker_options.order = TSOCK_ORDER_PHILOX;
 	make_all(&tsi_format_imagefolder, tree, 3 * FILES, &n);
 	assert_int_equal(n, 0);
 	for (unsigned k = 0; k < 2; k++) {
-		options.io = io[k];
+		worker_options.io = io[k];
 		make_all(&tsi_format_list, list, 3 * FILES, &n);
 		assert_int_equal(n, 0);
 		for (unsigned i = 0; i < 3 * FILES; i++)
@@ -132,15 +132,15 @@ static void whole_files_and_ranges_stand_in_one_list(void **state)
 	unsigned n;
 
 	(void)state;
-	put_five();
-	append("two", png, sizeof(png));
-	append("two", png, sizeof(png));
+	worker_put_five();
+	append("two", worker_png, sizeof(worker_png));
+	append("two", worker_png, sizeof(worker_png));
 	add_line("b/0.png 7\n");
 	add_line("two 2 83 83\n");
-	options.format = &tsi_format_list;
-	s = open_sampler();
+	worker_options.format = &tsi_format_list;
+	s = worker_open_sampler();
 	x = tsi_sampler_index(s);
-	assert_int_equal(sizeof(png), 83);
+	assert_int_equal(sizeof(worker_png), 83);
 	assert_int_equal(tsi_index_count(x), 2);
 	assert_int_equal(tsi_index_classes(x), 8);
 	assert_string_equal(tsi_index_class(x, 7), "7");
@@ -153,7 +153,7 @@ static void whole_files_and_ranges_stand_in_one_list(void **state)
 	assert_int_equal(at.offset, 83);
 	assert_int_equal(at.length, 83);
 	assert_int_equal(at.size, 83);
-	assert_int_equal(make(s, DEPTH, got, 2, &n), 0);
+	assert_int_equal(worker_make(s, DEPTH, got, 2, &n), 0);
 	assert_int_equal(n, 0);
 	assert_int_equal(got[0].label, 7);
 	assert_int_equal(got[1].label, 2);
@@ -176,12 +176,13 @@ static void a_large_range_gives_the_sample_of_the_file(void **state)
 
 	(void)state;
 	assert_true(b.len > TSI_READER_AHEAD);
-	put_five();
-	put("a/large.png", b.data, b.len);
-	append("pack", png, sizeof(png));
+	worker_put_five();
+	worker_put("a/large.png", b.data, b.len);
+	append("pack", worker_png, sizeof(worker_png));
 	append("pack", b.data, b.len);
-	append("pack", png, sizeof(png));
-	snprintf(text, sizeof(text), "pack 0 %zu %zu\n", sizeof(png), b.len);
+	append("pack", worker_png, sizeof(worker_png));
+	snprintf(text, sizeof(text), "pack 0 %zu %zu\n", sizeof(worker_png),
+		 b.len);
 	add_line("a/0.png 0\na/1.png 0\n");
 	add_line(text);
 	free(b.data);
@@ -210,8 +211,8 @@ static void ranges_that_hold_no_image_are_bad(void **state)
 	add_line(text);
 	/* The first ten bytes of an image. */
 	add_line("pack 1 5 10\nmissing 0 0 1\na 0 0 1\n");
-	options.format = &tsi_format_list;
-	s = open_sampler();
+	worker_options.format = &tsi_format_list;
+	s = worker_open_sampler();
 	x = tsi_sampler_index(s);
 	assert_int_equal(tsi_index_count(x), FILES + 5);
 	assert_int_equal(tsi_index_bad_count(x), 5);
@@ -221,7 +222,7 @@ static void ranges_that_hold_no_image_are_bad(void **state)
 	assert_non_null(tsi_index_bad_reason(x, FILES + 2));
 	assert_non_null(strstr(tsi_index_bad_reason(x, FILES + 3), "No such"));
 	assert_non_null(strstr(tsi_index_bad_reason(x, FILES + 4), "folder"));
-	assert_int_equal(make(s, DEPTH, got, FILES + 5, &n), 0);
+	assert_int_equal(worker_make(s, DEPTH, got, FILES + 5, &n), 0);
 	assert_int_equal(n, 5);
 	for (unsigned i = FILES; i < FILES + 5; i++)
 		assert_in_range(got[i].index, 0, FILES - 1);
@@ -237,11 +238,11 @@ static void a_file_cut_off_after_the_scan_loses_its_last_samples(void **state)
 	unsigned n;
 
 	(void)state;
-	options.format = &tsi_format_list;
-	s = open_sampler();
-	snprintf(path, sizeof(path), "%s/pack", root);
+	worker_options.format = &tsi_format_list;
+	s = worker_open_sampler();
+	snprintf(path, sizeof(path), "%s/pack", worker_root);
 	assert_int_equal(truncate(path, (off_t)len - 1), 0);
-	assert_int_equal(make(s, DEPTH, got, FILES, &n), 0);
+	assert_int_equal(worker_make(s, DEPTH, got, FILES, &n), 0);
 	assert_int_equal(n, 1);
 	assert_int_equal(got[FILES - 2].index, FILES - 2);
 	assert_in_range(got[FILES - 1].index, 0, FILES - 2);
@@ -254,8 +255,8 @@ static bool cached(const struct tsi_format *f, uint64_t count)
 	struct tsi_sampler *s;
 	bool yes;
 
-	options.format = f;
-	s = open_sampler();
+	worker_options.format = f;
+	s = worker_open_sampler();
 	assert_int_equal(tsi_index_count(tsi_sampler_index(s)), count);
 	yes = tsi_index_cached(tsi_sampler_index(s));
 	tsi_sampler_close(s);
@@ -271,8 +272,8 @@ static void scans_of_each_layout_are_kept_apart(void **state)
 	(void)state;
 	put_images();
 	make_all(&tsi_format_list, fresh, FILES, &n);
-	snprintf(cache, sizeof(cache), "%s/a/cache", root);
-	options.cache = cache;
+	snprintf(cache, sizeof(cache), "%s/a/cache", worker_root);
+	worker_options.cache = cache;
 	assert_false(cached(&tsi_format_list, FILES));
 	assert_true(cached(&tsi_format_list, FILES));
 	make_all(&tsi_format_list, kept, FILES, &n);
@@ -289,8 +290,8 @@ static void refuse(int code, const char *what)
 {
 	struct tsi_sampler *s;
 
-	options.format = &tsi_format_list;
-	assert_int_equal(tsi_sampler_open(&options, &s), code);
+	worker_options.format = &tsi_format_list;
+	assert_int_equal(tsi_sampler_open(&worker_options, &s), code);
 	if (!strstr(tsock_errmsg(), what))
 		fail_msg("\"%s\" doesn't say \"%s\"", tsock_errmsg(), what);
 }
@@ -305,7 +306,8 @@ static void a_formats_own_words_come_through(void **state)
 	refuse(TSOCK_EDATA, "no sample: a/0.png");
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, make_root, remove_root)
+#define TEST(f) \
+	cmocka_unit_test_setup_teardown(f, worker_make_root, worker_remove_root)
 
 int main(void)
 {

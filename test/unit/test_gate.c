@@ -22,10 +22,10 @@ static int begin(void **state)
 
 	(void)state;
 	tsi_sync_init(&sync_);
-	make(N, 16, C, TSI_NEVER);
-	tsi_membership_source(&m, 1, 0, C, false);
+	membership_make(N, 16, C, TSI_NEVER);
+	tsi_membership_source(&membership_m, 1, 0, C, false);
 	memset(&gate, 0, sizeof(gate));
-	tsi_gate_init(&gate, &sync_, &m);
+	tsi_gate_init(&gate, &sync_, &membership_m);
 	fixture_ring_make(&base, bytes, 1, C, 4);
 	fixture_ring_make(&view, bytes, 1, C, 4);
 	tsi_gate_add_ring(&gate, 0, &base.ring);
@@ -61,7 +61,7 @@ static void a_ring_of_a_stream_that_failed_says_why_it_first_did(void **state)
 static void what_has_no_ring_is_told_nothing(void **state)
 {
 	(void)state;
-	assert_int_equal(join_view(1, 0).opened, 1u << 1);
+	assert_int_equal(membership_join_view(1, 0).opened, 1u << 1);
 	tsi_gate_views_began(&gate, 1u << 1);
 	assert_int_equal(tsi_gate_views_read(&gate), 0);
 	tsi_gate_state_wants(&gate, 0);
@@ -76,10 +76,10 @@ static void what_has_no_ring_is_told_nothing(void **state)
 static void a_jump_moves_the_rings_that_are_there(void **state)
 {
 	(void)state;
-	assert_int_equal(join_view(1, N).start, N);
-	assert_true(tsi_membership_jumping(&m));
+	assert_int_equal(membership_join_view(1, N).start, N);
+	assert_true(tsi_membership_jumping(&membership_m));
 	tsi_gate_changed(&gate);
-	assert_false(tsi_membership_jumping(&m));
+	assert_false(tsi_membership_jumping(&membership_m));
 	assert_int_equal(atomic_load(&base.ring.shared->head), N);
 	assert_int_equal(atomic_load(&view.ring.shared->head), 0);
 }
@@ -88,15 +88,15 @@ static void
 an_end_that_comes_sooner_ends_the_rings_that_have_come_to_it(void **state)
 {
 	(void)state;
-	join_view(1, 0);
+	membership_join_view(1, 0);
 	tsi_gate_add_ring(&gate, 1, &view.ring);
-	assert_int_equal(tsi_membership_end_after(&m, 1), 0);
+	assert_int_equal(tsi_membership_end_after(&membership_m, 1), 0);
 	tsi_gate_end_changed(&gate);
 	assert_int_equal(atomic_load(&base.ring.shared->end), 2 * N);
 	assert_int_equal(atomic_load(&view.ring.shared->end), 2 * N);
 	assert_int_equal(state_of(&view), TSI_RING_OPEN);
-	fill_all();
-	assert_int_equal(tsi_membership_head(&m, 1), 2 * N);
+	membership_fill_all();
+	assert_int_equal(tsi_membership_head(&membership_m, 1), 2 * N);
 	tsi_gate_end_changed(&gate);
 	assert_int_equal(state_of(&view), TSI_RING_ENDED);
 	assert_int_equal(state_of(&base), TSI_RING_ENDED);
@@ -108,10 +108,11 @@ static void only_what_is_written_is_published(void **state)
 	uint64_t first;
 
 	(void)state;
-	assert_int_equal(tsi_production_init(&p, C, &sync_, &m, &gate), 0);
+	assert_int_equal(
+		tsi_production_init(&p, C, &sync_, &membership_m, &gate), 0);
 	tsi_sync_lock(&sync_);
-	join(TSOCK_JOIN_EPOCH, 0);
-	assert_int_equal(tsi_membership_claim(&m, 0, 4, &first), 4);
+	membership_join(TSOCK_JOIN_EPOCH, 0);
+	assert_int_equal(tsi_membership_claim(&membership_m, 0, 4, &first), 4);
 	tsi_sync_unlock(&sync_);
 	tsi_production_commit(&p, 0, 0);
 	tsi_production_commit(&p, 1, 2);

@@ -32,8 +32,8 @@ static void each_device_is_told_in_one_line(void **state)
 	unsigned lines = 0;
 
 	(void)state;
-	assert_int_equal(tsock_devices(see_line, &lines), ngpus);
-	assert_int_equal(lines, ngpus ? ngpus : 1);
+	assert_int_equal(tsock_devices(see_line, &lines), gpu_child_gpus);
+	assert_int_equal(lines, gpu_child_gpus ? gpu_child_gpus : 1);
 }
 
 static void without_a_gpu_every_call_says_why(void **state)
@@ -67,8 +67,8 @@ static void devices_are_found_by_uuid(void **state)
 	unsigned found;
 
 	(void)state;
-	need_gpus(1);
-	for (unsigned i = 0; i < ngpus; i++) {
+	gpu_child_need_gpus(1);
+	for (unsigned i = 0; i < gpu_child_gpus; i++) {
 		assert_int_equal(tsi_gpu_info(i, &info), 0);
 		assert_int_equal(tsi_gpu_find(info.uuid, &found), 0);
 		assert_int_equal(found, i);
@@ -89,11 +89,11 @@ static void an_unknown_device_is_refused(void **state)
 	void *p = &p;
 
 	(void)state;
-	need_gpus(1);
+	gpu_child_need_gpus(1);
 	assert_int_equal(tsi_gpu_find(uuid, &found), TSOCK_EARG);
 	assert_non_null(strstr(tsock_errmsg(), "dead0000"));
 	assert_int_equal(found, 77);
-	assert_int_equal(tsi_gpu_info(ngpus, &info), TSOCK_EARG);
+	assert_int_equal(tsi_gpu_info(gpu_child_gpus, &info), TSOCK_EARG);
 	assert_non_null(strstr(tsock_errmsg(), "there is no GPU"));
 	assert_int_equal(tsi_gpu_alloc(4000000, 4096, &p), TSOCK_EARG);
 	assert_ptr_equal(p, &p);
@@ -105,7 +105,7 @@ static void the_current_device_stays(void **state)
 	void *p;
 
 	(void)state;
-	need_gpus(2);
+	gpu_child_need_gpus(2);
 	assert_int_equal(cudaSetDevice(1), 0);
 	assert_int_equal(tsi_gpu_alloc(0, 4096, &p), 0);
 	tsi_gpu_free(0, p);
@@ -144,8 +144,8 @@ static void child_open(int argc, char **argv)
 		return;
 	}
 	tsi_gpu_stream_create(0, &s);
-	fetch(0, s, got, (char *)m.base + at, OPENED);
-	pattern(want, OPENED, 7);
+	gpu_child_fetch(0, s, got, (char *)m.base + at, OPENED);
+	gpu_child_pattern(want, OPENED, 7);
 	/* Beyond the end it goes on at the beginning. */
 	printf("%d", memcmp(want, got, OPENED) == 0 ? 42 : 43);
 	tsi_gpu_stream_destroy(0, s);
@@ -176,7 +176,7 @@ static void open_elsewhere(const struct tsi_gpu_mem *m, bool twice, uint64_t at,
 		sprintf(hex + (size_t)i * 2, "%02x", m->handle[i]);
 	if (m->fd >= 0)
 		assert_int_equal(fcntl(m->fd, F_SETFD, 0), 0);
-	assert_int_equal(child_run(argv, NULL, out, n), 0);
+	assert_int_equal(gpu_child_run(argv, NULL, out, n), 0);
 }
 
 /* The pattern at a place that may cross the end. */
@@ -186,10 +186,10 @@ static void put_pattern(const struct tsi_gpu_mem *m, uint64_t at)
 	uint64_t first = m->bytes - at < OPENED ? m->bytes - at : OPENED;
 	tsi_gpu_stream s;
 
-	pattern(p, OPENED, 7);
+	gpu_child_pattern(p, OPENED, 7);
 	assert_int_equal(tsi_gpu_stream_create(0, &s), 0);
-	upload(0, s, (char *)m->base + at, p, first);
-	upload(0, s, m->base, p + first, OPENED - first);
+	gpu_child_upload(0, s, (char *)m->base + at, p, first);
+	gpu_child_upload(0, s, m->base, p + first, OPENED - first);
 	tsi_gpu_stream_destroy(0, s);
 	free(p);
 }
@@ -197,7 +197,7 @@ static void put_pattern(const struct tsi_gpu_mem *m, uint64_t at)
 static void need_transport(enum tsock_transport transport,
 			   struct tsi_gpu_info *info)
 {
-	need_gpus(1);
+	gpu_child_need_gpus(1);
 	assert_int_equal(tsi_gpu_info(0, info), 0);
 	if (transport == TSOCK_TRANSPORT_VMM ? !info->vmm_fd
 					     : !info->legacy_ipc) {
@@ -297,7 +297,7 @@ static void too_much_memory_is_said_with_the_sizes(void **state)
 	uint64_t much;
 
 	(void)state;
-	need_gpus(1);
+	gpu_child_need_gpus(1);
 	assert_int_equal(tsi_gpu_info(0, &info), 0);
 	assert_int_equal(tsi_gpu_alloc(0, info.total_bytes * 2, &p),
 			 TSOCK_ENOMEM);
@@ -355,7 +355,7 @@ static void a_forked_child_is_told(void **state)
 	int status, bad = 0;
 
 	(void)state;
-	need_gpus(1);
+	gpu_child_need_gpus(1);
 	assert_int_equal(tsi_gpu_event_create(0, true, &e), 0);
 	pid = fork();
 	assert_true(pid >= 0);
@@ -378,7 +378,7 @@ static void a_forked_child_is_told(void **state)
 static void memory_of_a_gpu(void **state)
 {
 	(void)state;
-	need_gpus(1);
+	gpu_child_need_gpus(1);
 }
 
 int main(int argc, char **argv)
@@ -403,10 +403,10 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_forked_child_is_told),
 	};
 
-	child_main(argc, argv, children);
-	if (tsi_gpu_count(&ngpus))
-		ngpus = 0;
-	if (!ngpus)
+	gpu_child_main(argc, argv, children);
+	if (tsi_gpu_count(&gpu_child_gpus))
+		gpu_child_gpus = 0;
+	if (!gpu_child_gpus)
 		return cmocka_run_group_tests(none, NULL, NULL);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,7 +29,7 @@ static void child_count(int argc, char **argv)
 	(void)argc;
 	(void)argv;
 	if (err)
-		say(err);
+		gpu_refusal_say(err);
 	else
 		printf("%u GPUs", n);
 }
@@ -215,7 +215,7 @@ static void child_do(int argc, char **argv)
 	for (size_t i = 0; i < sizeof(doings) / sizeof(doings[0]); i++) {
 		if (strcmp(argv[0], doings[i].name) != 0)
 			continue;
-		say(doings[i].run());
+		gpu_refusal_say(doings[i].run());
 		return;
 	}
 	exit(96);
@@ -226,23 +226,28 @@ static void child_do(int argc, char **argv)
 static void a_missing_driver_is_said(void **state)
 {
 	(void)state;
-	expect("SIMCUDA_DRIVER=none", "count", "-15 no NVIDIA driver",
-	       "(this build has CUDA 13.0)");
-	expect("SIMCUDA_DRIVER=none", "devices", "no NVIDIA driver",
-	       "0 devices: ");
-	expect("SIMCUDA_DRIVER=none", "alloc", "-15 no NVIDIA driver", "");
-	expect("SIMCUDA_DRIVER=none", "pin", "then -15: -15 no NVIDIA", "");
+	gpu_refusal_expect("SIMCUDA_DRIVER=none", "count",
+			   "-15 no NVIDIA driver",
+			   "(this build has CUDA 13.0)");
+	gpu_refusal_expect("SIMCUDA_DRIVER=none", "devices", "no NVIDIA driver",
+			   "0 devices: ");
+	gpu_refusal_expect("SIMCUDA_DRIVER=none", "alloc",
+			   "-15 no NVIDIA driver", "");
+	gpu_refusal_expect("SIMCUDA_DRIVER=none", "pin",
+			   "then -15: -15 no NVIDIA", "");
 }
 
 static void an_old_driver_is_said_with_both_versions(void **state)
 {
 	(void)state;
-	expect("SIMCUDA_DRIVER=old", "count",
-	       "-15 the NVIDIA driver is too old: it knows CUDA 11.4, and "
-	       "this build has 13.0",
-	       "needs driver 580 or newer");
-	expect("SIMCUDA_DRIVER=old", "info", "-15 the NVIDIA driver is too old",
-	       "update the driver");
+	gpu_refusal_expect(
+		"SIMCUDA_DRIVER=old", "count",
+		"-15 the NVIDIA driver is too old: it knows CUDA 11.4, and "
+		"this build has 13.0",
+		"needs driver 580 or newer");
+	gpu_refusal_expect("SIMCUDA_DRIVER=old", "info",
+			   "-15 the NVIDIA driver is too old",
+			   "update the driver");
 }
 
 /* The driver is older than the toolkit, and of the same major version. */
@@ -252,33 +257,38 @@ static void an_older_driver_serves_if_it_knows_11_8(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < 4; i++) {
-		expect("SIMCUDA_DRIVER=11080", what[i], "", "0 ");
-		expect("SIMCUDA_DRIVER=12020", what[i], "", "0 ");
-		expect("SIMCUDA_DRIVER=11070", what[i], "",
-		       "-15 the NVIDIA driver, which knows CUDA 11.7, doesn't "
-		       "give its cuGetErrorName as of CUDA 11.8: "
-		       "cudaErrorInvalidValue (invalid argument); this build "
-		       "has CUDA 13.0: update the driver");
+		gpu_refusal_expect("SIMCUDA_DRIVER=11080", what[i], "", "0 ");
+		gpu_refusal_expect("SIMCUDA_DRIVER=12020", what[i], "", "0 ");
+		gpu_refusal_expect(
+			"SIMCUDA_DRIVER=11070", what[i], "",
+			"-15 the NVIDIA driver, which knows CUDA 11.7, doesn't "
+			"give its cuGetErrorName as of CUDA 11.8: "
+			"cudaErrorInvalidValue (invalid argument); this build "
+			"has CUDA 13.0: update the driver");
 	}
-	expect("SIMCUDA_FAULT=cuGetProcAddress:9=500", "info",
-	       "-15 the NVIDIA driver, which knows CUDA 13.0, doesn't give its "
-	       "cuMemCreate as of CUDA 11.8: cudaErrorSymbolNotFound",
-	       "");
+	gpu_refusal_expect(
+		"SIMCUDA_FAULT=cuGetProcAddress:9=500", "info",
+		"-15 the NVIDIA driver, which knows CUDA 13.0, doesn't give "
+		"its "
+		"cuMemCreate as of CUDA 11.8: cudaErrorSymbolNotFound",
+		"");
 }
 
 static void no_device_is_said(void **state)
 {
 	(void)state;
-	expect("SIMCUDA_DEVICES=0", "count",
-	       "-15 the NVIDIA driver is there but this process sees no GPU",
-	       "");
-	expect("CUDA_VISIBLE_DEVICES=", "count",
-	       "-15 the NVIDIA driver is there but this process sees no GPU",
-	       "CUDA_VISIBLE_DEVICES is \"\"");
-	expect("CUDA_VISIBLE_DEVICES=2", "count", "1 GPUs", "");
-	expect("SIMCUDA_FAULT=cudaGetDeviceCount=802", "count",
-	       "-15 the NVIDIA driver is there but refuses",
-	       "cudaErrorSystemNotReady");
+	gpu_refusal_expect(
+		"SIMCUDA_DEVICES=0", "count",
+		"-15 the NVIDIA driver is there but this process sees no GPU",
+		"");
+	gpu_refusal_expect(
+		"CUDA_VISIBLE_DEVICES=", "count",
+		"-15 the NVIDIA driver is there but this process sees no GPU",
+		"CUDA_VISIBLE_DEVICES is \"\"");
+	gpu_refusal_expect("CUDA_VISIBLE_DEVICES=2", "count", "1 GPUs", "");
+	gpu_refusal_expect("SIMCUDA_FAULT=cudaGetDeviceCount=802", "count",
+			   "-15 the NVIDIA driver is there but refuses",
+			   "cudaErrorSystemNotReady");
 }
 
 /* ---- transports ---- */
@@ -286,15 +296,16 @@ static void no_device_is_said(void **state)
 static void the_transport_is_what_the_device_has(void **state)
 {
 	(void)state;
-	expect("A=", "auto", "transport 1: 0 ", "");
-	expect("SIMCUDA_NO_VMM=1", "auto", "transport 2: 0 ", "");
-	expect("SIMCUDA_NO_FD=1", "auto", "transport 2: 0 ", "");
-	expect("SIMCUDA_NO_VMM=1", "vmm", "-15 GPU 0 has no memory with a", "");
-	expect("SIMCUDA_FAULT=cuMemExportToShareableHandle=801", "auto",
-	       "transport 2: 0 ", "");
-	expect("SIMCUDA_FAULT=cuMemExportToShareableHandle=304", "auto",
-	       "transport 2: 0 ", "");
-	expect("SIMCUDA_NO_P2P=0-1", "peer", "010 ", "");
+	gpu_refusal_expect("A=", "auto", "transport 1: 0 ", "");
+	gpu_refusal_expect("SIMCUDA_NO_VMM=1", "auto", "transport 2: 0 ", "");
+	gpu_refusal_expect("SIMCUDA_NO_FD=1", "auto", "transport 2: 0 ", "");
+	gpu_refusal_expect("SIMCUDA_NO_VMM=1", "vmm",
+			   "-15 GPU 0 has no memory with a", "");
+	gpu_refusal_expect("SIMCUDA_FAULT=cuMemExportToShareableHandle=801",
+			   "auto", "transport 2: 0 ", "");
+	gpu_refusal_expect("SIMCUDA_FAULT=cuMemExportToShareableHandle=304",
+			   "auto", "transport 2: 0 ", "");
+	gpu_refusal_expect("SIMCUDA_NO_P2P=0-1", "peer", "010 ", "");
 }
 
 /* ---- calls that fail ---- */
@@ -365,7 +376,8 @@ static void a_call_that_fails_is_named(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
 		snprintf(env, sizeof(env), "SIMCUDA_FAULT=%s", faults[i].fault);
-		expect(env, faults[i].what, faults[i].code, faults[i].text);
+		gpu_refusal_expect(env, faults[i].what, faults[i].code,
+				   faults[i].text);
 	}
 }
 
@@ -375,25 +387,28 @@ static void a_context_without_room_is_named(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < 4; i++)
-		expect("SIMCUDA_CONTEXT_MEM=5000000000", what[i],
-		       "-6 no room for a context on GPU 0", "hundred MiB");
+		gpu_refusal_expect("SIMCUDA_CONTEXT_MEM=5000000000", what[i],
+				   "-6 no room for a context on GPU 0",
+				   "hundred MiB");
 }
 
 static void a_gpu_without_kernels_is_named(void **state)
 {
 	(void)state;
-	expect("SIMCUDA_NO_IMAGE=all", "work",
-	       "-15 GPU 0 has compute capability 9.0", "for 7.5, 8.0, 9.0");
-	expect("SIMCUDA_NO_IMAGE=1", "work", "0 ", "");
+	gpu_refusal_expect("SIMCUDA_NO_IMAGE=all", "work",
+			   "-15 GPU 0 has compute capability 9.0",
+			   "for 7.5, 8.0, 9.0");
+	gpu_refusal_expect("SIMCUDA_NO_IMAGE=1", "work", "0 ", "");
 }
 
 static void pinning_is_refused_where_there_is_none(void **state)
 {
 	(void)state;
-	expect("SIMCUDA_NO_REGISTER=1", "pin", "then -15: -15 this system's",
-	       "page-locked afterwards");
+	gpu_refusal_expect("SIMCUDA_NO_REGISTER=1", "pin",
+			   "then -15: -15 this system's",
+			   "page-locked afterwards");
 	/* Large registrations go in chunks. */
-	expect("SIMCUDA_REGISTER_MAX=1073741825", "pin", "0 ", "");
+	gpu_refusal_expect("SIMCUDA_REGISTER_MAX=1073741825", "pin", "0 ", "");
 }
 
 int main(int argc, char **argv)
@@ -414,8 +429,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(pinning_is_refused_where_there_is_none),
 	};
 
-	child_main(argc, argv, children);
-	if (lacks_simulation())
+	gpu_child_main(argc, argv, children);
+	if (gpu_refusal_lacks_simulation())
 		return 77;
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

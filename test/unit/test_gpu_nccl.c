@@ -32,16 +32,16 @@ static void child_do(int argc, char **argv)
 {
 	(void)argc;
 	(void)argv;
-	say(do_nccl());
+	gpu_refusal_say(do_nccl());
 }
 
 static void nccl_that_is_missing_is_said(void **state)
 {
 	(void)state;
-	expect("TSOCK_NCCL=/nowhere/libnccl.so", "nccl",
-	       "-15 no NCCL: ", "TSOCK_NCCL");
-	expect("TSOCK_NCCL=libm.so.6", "nccl",
-	       "-15 no NCCL: libm.so.6 has no nccl", "");
+	gpu_refusal_expect("TSOCK_NCCL=/nowhere/libnccl.so", "nccl",
+			   "-15 no NCCL: ", "TSOCK_NCCL");
+	gpu_refusal_expect("TSOCK_NCCL=libm.so.6", "nccl",
+			   "-15 no NCCL: libm.so.6 has no nccl", "");
 }
 
 static void need_nccl(void)
@@ -65,9 +65,10 @@ static void nccl_takes_each_gpu_once_and_no_mig(void **state)
 	assert_int_equal(tsi_nccl_open(twice, 3, LIMIT, &c), TSOCK_ENOTSUP);
 	assert_non_null(strstr(tsock_errmsg(), "GPU 0 once"));
 	assert_int_equal(tsi_nccl_open(&one, 1, LIMIT, &c), TSOCK_ENOTSUP);
-	expect("SIMCUDA_MIG=1", "nccl", "-15 GPU 0 is a MIG instance", "");
-	expect("SIMCUDA_FAULT=ncclCommInitAll=2", "nccl",
-	       "-7 ncclCommInitAll: NCCL error 2", "");
+	gpu_refusal_expect("SIMCUDA_MIG=1", "nccl",
+			   "-15 GPU 0 is a MIG instance", "");
+	gpu_refusal_expect("SIMCUDA_FAULT=ncclCommInitAll=2", "nccl",
+			   "-7 ncclCommInitAll: NCCL error 2", "");
 }
 
 static void nccl_gives_every_gpu_the_root_s_bytes(void **state)
@@ -81,21 +82,21 @@ static void nccl_gives_every_gpu_the_root_s_bytes(void **state)
 
 	(void)state;
 	need_nccl();
-	need_gpus(n);
+	gpu_child_need_gpus(n);
 	for (unsigned i = 0; i < n; i++) {
 		assert_int_equal(tsi_gpu_alloc(devices[i], bytes, &buf[i]), 0);
 		assert_int_equal(tsi_gpu_stream_create(devices[i], &s[i]), 0);
 	}
 	assert_int_equal(tsi_nccl_open(devices, n, LIMIT, &c), 0);
 	for (unsigned root = 0; root < n; root++) {
-		pattern(want, bytes, root);
+		gpu_child_pattern(want, bytes, root);
 		assert_int_equal(tsi_gpu_upload(devices[root], s[root],
 						buf[root], want, bytes),
 				 0);
 		assert_int_equal(tsi_nccl_add(c, buf, bytes), 0);
 		assert_int_equal(tsi_nccl_broadcast(c, root, s, LIMIT), 0);
 		for (unsigned i = 0; i < n; i++) {
-			fetch(devices[i], s[i], got, buf[i], bytes);
+			gpu_child_fetch(devices[i], s[i], got, buf[i], bytes);
 			assert_memory_equal(want, got, bytes);
 		}
 		assert_int_equal(tsi_nccl_healthy(c), 0);
@@ -128,8 +129,8 @@ struct bench {
 static void set_up(struct bench *b, const char *faults)
 {
 	need_nccl();
-	assert_int_equal(tsi_gpu_count(&ngpus), 0);
-	need_gpus(RANKS);
+	assert_int_equal(tsi_gpu_count(&gpu_child_gpus), 0);
+	gpu_child_need_gpus(RANKS);
 	for (unsigned i = 0; i < RANKS; i++) {
 		b->device[i] = i;
 		assert_int_equal(tsi_gpu_alloc(i, BYTES, &b->buf[i]), 0);
@@ -189,20 +190,20 @@ static void child_leave(int argc, char **argv)
 	(void)argc;
 	(void)argv;
 	set_up(&b, "ncclCommAbort=hang");
-	say(tsi_nccl_abort(b.c, 1000000, &queues));
+	gpu_refusal_say(tsi_nccl_abort(b.c, 1000000, &queues));
 	printf(" %d\n", queues);
 	tear_down(&b);
 	set_up(&b, "ncclCommDestroy=hang");
-	say(tsi_nccl_close(b.c, 1000000));
+	gpu_refusal_say(tsi_nccl_close(b.c, 1000000));
 	puts("");
 	tear_down(&b);
 	hangs = hears_of_hanging();
 	set_up(&b, "ncclGroupEnd=hang");
-	say(tsi_nccl_broadcast(b.c, 0, b.stream, 1000000));
+	gpu_refusal_say(tsi_nccl_broadcast(b.c, 0, b.stream, 1000000));
 	/* Not before that: who has not come to the call leaves it out. */
 	assert_int_equal(read(hangs, &byte, 1), 1);
 	/* The abort itself returns, on a busy machine, too. */
-	say(tsi_nccl_abort(b.c, INT64_C(3000000000), &queues));
+	gpu_refusal_say(tsi_nccl_abort(b.c, INT64_C(3000000000), &queues));
 	printf(" %d\n", queues);
 	tear_down(&b);
 	fflush(stdout);
@@ -218,7 +219,7 @@ static void what_never_returns_is_left_behind(void **state)
 
 	(void)state;
 	need_nccl();
-	assert_int_equal(child_run(argv, envs, out, sizeof(out)), 0);
+	assert_int_equal(gpu_child_run(argv, envs, out, sizeof(out)), 0);
 	assert_string_equal(
 		out, "-7 ncclCommAbort has not returned within 0.0 s 0\n"
 		     "-7 ncclCommDestroy has not returned within 0.0 s\n"
@@ -249,7 +250,7 @@ static void child_lose(int argc, char **argv)
 	(void)argc;
 	(void)argv;
 	alarm(60);
-	say(lose_a_device());
+	gpu_refusal_say(lose_a_device());
 }
 
 static void a_lost_device_s_communicator_is_aborted(void **state)
@@ -260,7 +261,7 @@ static void a_lost_device_s_communicator_is_aborted(void **state)
 
 	(void)state;
 	need_nccl();
-	assert_int_equal(child_run(argv, envs, out, sizeof(out)), 0);
+	assert_int_equal(gpu_child_run(argv, envs, out, sizeof(out)), 0);
 	assert_string_equal(out, "0 ");
 }
 
@@ -280,8 +281,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_lost_device_s_communicator_is_aborted),
 	};
 
-	child_main(argc, argv, children);
-	if (lacks_simulation())
+	gpu_child_main(argc, argv, children);
+	if (gpu_refusal_lacks_simulation())
 		return 77;
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

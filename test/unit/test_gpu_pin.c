@@ -26,7 +26,7 @@ static void host_memory_is_pinned_and_read(void **state)
 	int fd, err;
 
 	(void)state;
-	need_gpus(1);
+	gpu_child_need_gpus(1);
 	fd = memfd_create("ring", MFD_CLOEXEC);
 	assert_int_equal(posix_fallocate(fd, 0, (off_t)n), 0);
 	host = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -38,11 +38,11 @@ static void host_memory_is_pinned_and_read(void **state)
 			skip();
 		}
 		assert_int_equal(err, 0);
-		pattern(host, n, 3);
+		gpu_child_pattern(host, n, 3);
 		assert_int_equal(tsi_gpu_stream_create(0, &s), 0);
 		assert_int_equal(tsi_gpu_alloc(0, n, &dev), 0);
-		upload(0, s, dev, host, n);
-		fetch(0, s, got, dev, n);
+		gpu_child_upload(0, s, dev, host, n);
+		gpu_child_fetch(0, s, got, dev, n);
 		assert_memory_equal(got, host, n);
 		tsi_gpu_free(0, dev);
 		tsi_gpu_stream_destroy(0, s);
@@ -62,7 +62,7 @@ static void copies_cross_the_borders_of_what_is_page_locked(void **state)
 	int err;
 
 	(void)state;
-	need_gpus(1);
+	gpu_child_need_gpus(1);
 	host = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
 		    -1, 0);
 	assert_true(host != MAP_FAILED);
@@ -76,23 +76,23 @@ static void copies_cross_the_borders_of_what_is_page_locked(void **state)
 	assert_int_equal(err, 0);
 	assert_int_equal(tsi_gpu_stream_create(0, &s), 0);
 	assert_int_equal(tsi_gpu_alloc(0, n, &dev), 0);
-	pattern(host, n, 5);
+	gpu_child_pattern(host, n, 5);
 	memcpy(want, host, n);
 	/* All of it, and parts that begin and end anywhere. */
-	upload(0, s, dev, host, n);
+	gpu_child_upload(0, s, dev, host, n);
 	memset(host, 0, n);
-	fetch(0, s, host, dev, n);
+	gpu_child_fetch(0, s, host, dev, n);
 	assert_memory_equal(host, want, n);
 	for (size_t at = 1; at < n / 2; at = at * 3 + 1000) {
-		upload(0, s, dev, host + at, n / 2 - 7);
-		fetch(0, s, got, dev, n / 2 - 7);
+		gpu_child_upload(0, s, dev, host + at, n / 2 - 7);
+		gpu_child_fetch(0, s, got, dev, n / 2 - 7);
 		assert_memory_equal(got, want + at, n / 2 - 7);
 	}
 	/* That address without chunks. */
 	tsi_gpu_unpin(host);
 	assert_int_equal(tsi_gpu_pin(0, host, n), 0);
-	upload(0, s, dev, host, n);
-	fetch(0, s, got, dev, n);
+	gpu_child_upload(0, s, dev, host, n);
+	gpu_child_fetch(0, s, got, dev, n);
 	assert_memory_equal(got, want, n);
 	tsi_gpu_unpin(host);
 	tsi_gpu_unpin(host); /* is none any more */
@@ -111,7 +111,7 @@ static void need_simulation(unsigned gpus)
 		print_message("only the simulation tells\n");
 		skip();
 	}
-	need_gpus(gpus);
+	gpu_child_need_gpus(gpus);
 }
 
 static void *pages(void)
@@ -124,7 +124,7 @@ static void *pages(void)
 	return p;
 }
 
-struct upload {
+struct gpu_child_upload {
 	tsi_gpu_stream s;
 	void *dev, *host;
 	int err;
@@ -132,7 +132,7 @@ struct upload {
 
 static void begin_upload(void *arg)
 {
-	struct upload *u = arg;
+	struct gpu_child_upload *u = arg;
 
 	u->err = tsi_gpu_upload(0, u->s, u->dev, u->host, PAGES * 4096);
 }
@@ -141,11 +141,11 @@ static void begin_upload(void *arg)
 static void copies_may_begin_while_page_locking_is_under_way(void **state)
 {
 	uint8_t got[PAGES * 4096];
-	struct upload u = { .host = pages(), .err = 1 };
+	struct gpu_child_upload u = { .host = pages(), .err = 1 };
 
 	(void)state;
 	need_simulation(1);
-	pattern(u.host, sizeof(got), 7);
+	gpu_child_pattern(u.host, sizeof(got), 7);
 	assert_int_equal(tsi_gpu_stream_create(0, &u.s), 0);
 	assert_int_equal(tsi_gpu_alloc(0, sizeof(got), &u.dev), 0);
 	tsi_gpu_pin_chunk(4096);
@@ -153,7 +153,7 @@ static void copies_may_begin_while_page_locking_is_under_way(void **state)
 	assert_int_equal(tsi_gpu_pin(0, u.host, sizeof(got)), 0);
 	tsi_gpu_pin_chunk(0);
 	assert_int_equal(u.err, 0);
-	fetch(0, u.s, got, u.dev, sizeof(got));
+	gpu_child_fetch(0, u.s, got, u.dev, sizeof(got));
 	assert_memory_equal(got, u.host, sizeof(got));
 	tsi_gpu_unpin(u.host);
 	tsi_gpu_free(0, u.dev);
@@ -187,7 +187,7 @@ static void only_the_gpu_that_asks_gets_a_context(void **state)
 
 	(void)state;
 	need_simulation(4);
-	assert_int_equal(child_run(argv, NULL, out, sizeof(out)), 0);
+	assert_int_equal(gpu_child_run(argv, NULL, out, sizeof(out)), 0);
 	assert_string_equal(out, "0, contexts 8, pinned 0");
 }
 
@@ -218,7 +218,7 @@ static void a_gpu_that_is_lost_leaves_nothing_page_locked(void **state)
 
 	(void)state;
 	need_simulation(2);
-	assert_int_equal(child_run(argv, NULL, out, sizeof(out)), 0);
+	assert_int_equal(gpu_child_run(argv, NULL, out, sizeof(out)), 0);
 	assert_string_equal(out, "healthy 0, -13, pinned 0, one copy of 8");
 }
 
@@ -237,8 +237,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_gpu_that_is_lost_leaves_nothing_page_locked),
 	};
 
-	child_main(argc, argv, children);
-	if (tsi_gpu_count(&ngpus)) {
+	gpu_child_main(argc, argv, children);
+	if (tsi_gpu_count(&gpu_child_gpus)) {
 		puts(tsock_errmsg());
 		return 77;
 	}

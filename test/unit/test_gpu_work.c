@@ -29,7 +29,7 @@ static void work_waits_for_events_and_is_seen_by_query(void **state)
 	int err;
 
 	(void)state;
-	need_gpus(1);
+	gpu_child_need_gpus(1);
 	assert_int_equal(tsi_gpu_host_alloc(0, n, &host), 0);
 	assert_int_equal(tsi_gpu_host_alloc(0, n, &back), 0);
 	assert_int_equal(tsi_gpu_alloc(0, n, &one), 0);
@@ -40,7 +40,7 @@ static void work_waits_for_events_and_is_seen_by_query(void **state)
 	assert_int_equal(tsi_gpu_event_create(0, true, &done), 0);
 	assert_int_equal(tsi_gpu_event_query(e), 0); /* nothing recorded */
 	for (uint32_t i = 0; i < 8; i++) {
-		pattern(host, n, i);
+		gpu_child_pattern(host, n, i);
 		memset(back, 0, n);
 		assert_int_equal(tsi_gpu_upload(0, a, one, host, n), 0);
 		assert_int_equal(tsi_gpu_event_record(e, a), 0);
@@ -74,7 +74,7 @@ static void no_bytes_are_no_work(void **state)
 	void *p;
 
 	(void)state;
-	need_gpus(1);
+	gpu_child_need_gpus(1);
 	assert_int_equal(tsi_gpu_stream_create(0, &s), 0);
 	assert_int_equal(tsi_gpu_alloc(0, 4096, &p), 0);
 	assert_int_equal(tsi_gpu_upload(0, s, p, &s, 0), 0);
@@ -97,7 +97,7 @@ static void nothing_goes_into_a_capturing_stream(void **state)
 	void *p, *graph = NULL;
 
 	(void)state;
-	need_gpus(1);
+	gpu_child_need_gpus(1);
 	assert_int_equal(tsi_gpu_stream_create(0, &s), 0);
 	assert_int_equal(tsi_gpu_stream_create(0, &other), 0);
 	assert_int_equal(tsi_gpu_alloc(0, 8192, &p), 0);
@@ -162,7 +162,7 @@ static void a_thread_s_own_capture_stays_whole(void **state)
 	void *graph = NULL;
 
 	(void)state;
-	need_gpus(1);
+	gpu_child_need_gpus(1);
 	assert_int_equal(tsi_gpu_stream_create(0, &s), 0);
 	assert_int_equal(tsi_gpu_stream_create(0, &other), 0);
 	assert_int_equal(tsi_gpu_event_create(0, true, &e), 0);
@@ -209,7 +209,7 @@ static void an_event_that_a_capture_caught_is_recorded_again(void **state)
 	tsi_gpu_stream s;
 
 	(void)state;
-	need_gpus(1);
+	gpu_child_need_gpus(1);
 	if (!simcuda_after) {
 		print_message("only the simulation can come in between\n");
 		skip();
@@ -245,7 +245,7 @@ static void a_destroyed_stream_is_named(void **state)
 	void *p;
 
 	(void)state;
-	need_gpus(1);
+	gpu_child_need_gpus(1);
 	if (!simcuda_after) {
 		print_message("it is undefined what a driver does\n");
 		skip();
@@ -287,7 +287,7 @@ static void events_are_queried_while_another_thread_captures(void **state)
 	pthread_t thread;
 
 	(void)state;
-	need_gpus(1);
+	gpu_child_need_gpus(1);
 	assert_int_equal(tsi_gpu_stream_create(0, &s), 0);
 	assert_int_equal(tsi_gpu_stream_create(0, &other), 0);
 	assert_int_equal(tsi_gpu_event_create(0, true, &e), 0);
@@ -314,20 +314,20 @@ static void devices_copy_to_each_other(void **state)
 	void *one, *two;
 
 	(void)state;
-	need_gpus(2);
+	gpu_child_need_gpus(2);
 	(void)tsi_gpu_peer(1, 0);
 	assert_true(tsi_gpu_peer(0, 0));
 	assert_int_equal(tsi_gpu_peer(1, 0), tsi_gpu_peer(1, 0));
-	assert_false(tsi_gpu_peer(0, ngpus));
+	assert_false(tsi_gpu_peer(0, gpu_child_gpus));
 	assert_int_equal(cudaGetLastError(), 0);
 	assert_int_equal(tsi_gpu_stream_create(0, &a), 0);
 	assert_int_equal(tsi_gpu_stream_create(1, &b), 0);
 	assert_int_equal(tsi_gpu_alloc(0, n, &one), 0);
 	assert_int_equal(tsi_gpu_alloc(1, n, &two), 0);
-	pattern(host, n, 11);
-	upload(0, a, one, host, n);
+	gpu_child_pattern(host, n, 11);
+	gpu_child_upload(0, a, one, host, n);
 	assert_int_equal(tsi_gpu_copy_peer(b, 1, two, 0, one, n), 0);
-	fetch(1, b, got, two, n);
+	gpu_child_fetch(1, b, got, two, n);
 	assert_memory_equal(got, host, n);
 	tsi_gpu_free(0, one);
 	tsi_gpu_free(1, two);
@@ -358,19 +358,19 @@ static void convert_one(tsi_gpu_stream s, const struct tsi_view_spec *spec,
 	struct tsi_convert *c;
 	size_t at = 32 + dst_odd * size;
 
-	pattern(src, all, i + odd);
+	gpu_child_pattern(src, all, i + odd);
 	assert_int_equal(tsi_convert_create(spec, &c), 0);
 	for (uint64_t k = 0; k < sizes[i].n; k++)
 		tsi_convert_image(c, shape, src + k * one,
 				  want + k * one * size);
 	tsi_convert_destroy(c);
 	memset(got, 0xa5, all * size + 64);
-	upload(0, s, dev_src + odd, src, all);
-	upload(0, s, dev_dst + at - 32, got, all * size + 64);
+	gpu_child_upload(0, s, dev_src + odd, src, all);
+	gpu_child_upload(0, s, dev_dst + at - 32, got, all * size + 64);
 	assert_int_equal(tsi_convert_gpu(0, s, spec, dev_src + odd, sizes[i].n,
 					 shape, dev_dst + at),
 			 0);
-	fetch(0, s, got, dev_dst + at - 32, all * size + 64);
+	gpu_child_fetch(0, s, got, dev_dst + at - 32, all * size + 64);
 	for (unsigned g = 0; g < 32; g++) {
 		assert_int_equal(got[g], 0xa5);
 		assert_int_equal(got[32 + all * size + g], 0xa5);
@@ -398,7 +398,7 @@ static void conversions_equal_the_host_s_bit_for_bit(void **state)
 	void *src, *dst;
 
 	(void)state;
-	need_gpus(1);
+	gpu_child_need_gpus(1);
 	assert_int_equal(tsi_gpu_stream_create(0, &s), 0);
 	assert_int_equal(tsi_gpu_alloc(0, room, &src), 0);
 	assert_int_equal(tsi_gpu_alloc(0, room, &dst), 0);
@@ -437,7 +437,7 @@ int main(void)
 		cmocka_unit_test(conversions_equal_the_host_s_bit_for_bit),
 	};
 
-	if (tsi_gpu_count(&ngpus)) {
+	if (tsi_gpu_count(&gpu_child_gpus)) {
 		puts(tsock_errmsg());
 		return 77;
 	}

@@ -29,23 +29,23 @@ static int make_stream(void **state)
 {
 	atomic_store(&scans, 0);
 	atomic_store(&warnings, 0);
-	if (make_root(state))
+	if (worker_make_root(state))
 		return -1;
-	put_five();
-	options.name = "growth";
-	options.threads = 2;
-	options.image_memory = 1 << 20;
-	options.ring = 64;
-	options.max_batch = 8;
-	options.grows = true;
-	return setenv("TSOCK_DIR", root, 1);
+	worker_put_five();
+	worker_options.name = "growth";
+	worker_options.threads = 2;
+	worker_options.image_memory = 1 << 20;
+	worker_options.ring = 64;
+	worker_options.max_batch = 8;
+	worker_options.grows = true;
+	return setenv("TSOCK_DIR", worker_root, 1);
 }
 
 static struct tsi_service *open_service(void)
 {
 	struct tsi_service *s;
 
-	if (tsi_service_open(&options, &s))
+	if (tsi_service_open(&worker_options, &s))
 		fail_msg("%s", tsock_errmsg());
 	return s;
 }
@@ -54,7 +54,7 @@ static struct tsi_growth *watch(const struct tsi_service *s)
 {
 	struct tsi_growth *g;
 
-	assert_int_equal(tsi_growth_open(&options, s, 1, &g), 0);
+	assert_int_equal(tsi_growth_open(&worker_options, s, 1, &g), 0);
 	return g;
 }
 
@@ -62,7 +62,7 @@ static void drop(const char *name)
 {
 	char path[1400];
 
-	snprintf(path, sizeof(path), "%s/%s", root, name);
+	snprintf(path, sizeof(path), "%s/%s", worker_root, name);
 	assert_int_equal(unlink(path), 0);
 }
 
@@ -109,7 +109,7 @@ static void a_file_that_is_added_is_found(void **state)
 
 	(void)state;
 	assert_false(tsi_growth_found(g, &samples, &classes));
-	put_image("b/2.png");
+	worker_put_image("b/2.png");
 	await_found(g, 6, 3);
 	/* And what is added later. */
 	drop("a/0.png");
@@ -134,7 +134,7 @@ static void what_is_no_sample_is_no_change(void **state)
 
 	(void)state;
 	await(&scans, 1);
-	put("a/notes.txt", "no image", 8);
+	worker_put("a/notes.txt", "no image", 8);
 	await(&scans, 2);
 	next = tsi_growth_close(g);
 	assert_non_null(next);
@@ -142,7 +142,7 @@ static void what_is_no_sample_is_no_change(void **state)
 	tsi_service_close(next);
 	/* Nor is what was undone. */
 	g = watch(s);
-	put_image("c/1.png");
+	worker_put_image("c/1.png");
 	await_found(g, 6, 3);
 	drop("c/1.png");
 	for (unsigned i = 0;
@@ -153,22 +153,23 @@ static void what_is_no_sample_is_no_change(void **state)
 	tsi_service_close(s);
 }
 
-/* Below the tree: put_image() goes by the tree's own path. */
+/* Below the tree: worker_put_image() goes by the tree's own path. */
 static void put_five_in(const char *folder)
 {
 	static const char *const files[] = { "a/0.png", "a/1.png", "b/0.png",
 					     "b/1.png", "c/0.png" };
 	char path[128];
 
-	snprintf(path, sizeof(path), "%s/%s", root, folder);
+	snprintf(path, sizeof(path), "%s/%s", worker_root, folder);
 	assert_int_equal(mkdir(path, 0700), 0);
 	for (char c = 'a'; c <= 'c'; c++) {
-		snprintf(path, sizeof(path), "%s/%s/%c", root, folder, c);
+		snprintf(path, sizeof(path), "%s/%s/%c", worker_root, folder,
+			 c);
 		assert_int_equal(mkdir(path, 0700), 0);
 	}
 	for (unsigned i = 0; i < 5; i++) {
 		snprintf(path, sizeof(path), "%s/%s", folder, files[i]);
-		put_image(path);
+		worker_put_image(path);
 	}
 }
 
@@ -176,8 +177,8 @@ static void move(const char *from, const char *to)
 {
 	char a[128], b[128];
 
-	snprintf(a, sizeof(a), "%s/%s", root, from);
-	snprintf(b, sizeof(b), "%s/%s", root, to);
+	snprintf(a, sizeof(a), "%s/%s", worker_root, from);
+	snprintf(b, sizeof(b), "%s/%s", worker_root, to);
 	assert_int_equal(rename(a, b), 0);
 }
 
@@ -185,7 +186,7 @@ static void link_to(const char *target, const char *name)
 {
 	char path[128];
 
-	snprintf(path, sizeof(path), "%s/%s", root, name);
+	snprintf(path, sizeof(path), "%s/%s", worker_root, name);
 	assert_int_equal(symlink(target, path), 0);
 }
 
@@ -210,8 +211,8 @@ static void the_data_set_s_folder_may_be_replaced(void **state)
 	uint32_t classes;
 
 	(void)state;
-	snprintf(path, sizeof(path), "%s/data", root);
-	options.folder = path;
+	snprintf(path, sizeof(path), "%s/data", worker_root);
+	worker_options.folder = path;
 	put_five_in("data");
 	s = open_service();
 	again = open_service();
@@ -223,7 +224,7 @@ static void the_data_set_s_folder_may_be_replaced(void **state)
 	move("data", "old");
 	move("new", "data");
 	await_replaced(s, 5);
-	put_image("data/b/7.png");
+	worker_put_image("data/b/7.png");
 	await_replaced(s, 6);
 	/* Nothing is there for the moment; and the old one again. */
 	move("data", "new");
@@ -233,7 +234,7 @@ static void the_data_set_s_folder_may_be_replaced(void **state)
 	move("old", "data");
 	tsi_service_close(tsi_growth_close(g));
 	g = watch(s);
-	put_image("data/c/7.png");
+	worker_put_image("data/c/7.png");
 	await_found(g, 6, 3);
 	drop("data/c/7.png");
 	for (unsigned i = 0;
@@ -250,11 +251,11 @@ static void a_link_to_the_folder_may_name_another_one(void **state)
 	struct tsi_service *s;
 
 	(void)state;
-	snprintf(path, sizeof(path), "%s/data", root);
-	options.folder = path;
+	snprintf(path, sizeof(path), "%s/data", worker_root);
+	worker_options.folder = path;
 	put_five_in("first");
 	put_five_in("second");
-	put_image("second/c/7.png");
+	worker_put_image("second/c/7.png");
 	link_to("first", "data");
 	s = open_service();
 	link_to("second", "other");
@@ -276,11 +277,11 @@ static void a_folder_that_is_empty_for_the_moment_is_said_once(void **state)
 		drop(files[i]);
 	await(&warnings, 1);
 	n = atomic_load(&scans);
-	put("a/notes.txt", "no image", 8);
+	worker_put("a/notes.txt", "no image", 8);
 	await(&scans, n + 1);
-	put_image("a/7.png");
-	put_image("b/7.png");
-	put_image("c/7.png");
+	worker_put_image("a/7.png");
+	worker_put_image("b/7.png");
+	worker_put_image("c/7.png");
 	await_found(g, 3, 3);
 	assert_int_equal(atomic_load(&warnings), 1);
 	tsi_service_close(tsi_growth_close(g));
@@ -302,7 +303,7 @@ static void the_next_stream_goes_on_under_the_name(void **state)
 	assert_non_null(strstr(tsock_identity(t), "\ngrows=1\n"));
 	tsock_close(t);
 	g = watch(s);
-	put_image("b/2.png");
+	worker_put_image("b/2.png");
 	await_found(g, 6, 3);
 	next = tsi_growth_close(g);
 	tsi_service_close(s);
@@ -320,7 +321,7 @@ static void the_next_stream_goes_on_under_the_name(void **state)
 }
 
 #define in_a_tree(test) \
-	cmocka_unit_test_setup_teardown(test, make_stream, remove_root)
+	cmocka_unit_test_setup_teardown(test, make_stream, worker_remove_root)
 
 int main(void)
 {

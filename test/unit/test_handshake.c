@@ -334,6 +334,6 @@ int main(void)
 			listens, is_closed),
 	};
 
-	own_folder();
+	proc_own_folder();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -32,7 +32,7 @@ ssize_t pwrite(int fd, const void *from, size_t len, off_t at)
 {
 	if (view_fails) {
 		view_fails = false;
-		tsi_readers_drop_view(&readers, 1);
+		tsi_readers_drop_view(&readers_table, 1);
 		/* With the numbers of what was closed. */
 		assert_int_equal(socketpair(AF_UNIX,
 					    SOCK_SEQPACKET | SOCK_CLOEXEC, 0,
@@ -60,9 +60,9 @@ int getsockopt(int fd, int level, int name, void *restrict to,
 static int listens(void **state)
 {
 	view_fails = old_kernel = false;
-	begin(state);
-	tsi_readers_keep_record(&readers, folder, "s", 5, 1);
-	tsi_handshake_init(&handshake, &readers, &offers);
+	readers_begin(state);
+	tsi_readers_keep_record(&readers_table, folder, "s", 5, 1);
+	tsi_handshake_init(&handshake, &readers_table, &readers_offers);
 	tsi_handshake_begin(&handshake, open("/dev/null", O_RDWR | O_CLOEXEC),
 			    7);
 	return fdpass_setup(state);
@@ -72,17 +72,17 @@ static int is_closed(void **state)
 {
 	tsi_handshake_close(&handshake);
 	close(handshake.event);
-	tsi_readers_leave_record(&readers, false);
-	stop(state);
+	tsi_readers_leave_record(&readers_table, false);
+	readers_stop(state);
 	return fdpass_teardown(state);
 }
 
 /* A consumer that was offered view 1, with the token that all tests send. */
 static void is_offered_view_1(void)
 {
-	offers.offer[0] = offer_of(1);
-	offers.offer[0].view = 1;
-	memcpy(offers.offer[0].token, fdpass_token, TSI_TOKEN);
+	readers_offers.offer[0] = readers_offer_of(1);
+	readers_offers.offer[0].view = 1;
+	memcpy(readers_offers.offer[0].token, fdpass_token, TSI_TOKEN);
 }
 
 /* A connection on which the token was sent, and which is served. */
@@ -94,9 +94,9 @@ static int connects(bool keep_sock)
 
 	bytes[6] = keep_sock;
 	assert_int_equal(write(sock, bytes, len), len);
-	tsi_sync_lock(&sync_);
+	tsi_sync_lock(&readers_sync);
 	tsi_handshake_serve(&handshake, fdpass_listener, NOW_MS);
-	tsi_sync_unlock(&sync_);
+	tsi_sync_unlock(&readers_sync);
 	return sock;
 }
 
@@ -119,7 +119,7 @@ static void who_joins_a_view_that_fails_asks_again(void **state)
 	view_fails = true;
 	sock = connects(false);
 	assert_false(view_fails);
-	assert_int_equal(m.count, 0);
+	assert_int_equal(membership_m.count, 0);
 	assert_int_equal(reads_reply(sock), TSOCK_EAGAIN);
 	assert_string_equal(tsock_errmsg(), "the view failed that was joined");
 	close(opened[0]);
@@ -137,7 +137,7 @@ static void who_cannot_watch_its_producer_sees_the_connection_end(void **state)
 	view_fails = true;
 	sock = connects(true);
 	assert_false(view_fails);
-	assert_int_equal(m.count, 0);
+	assert_int_equal(membership_m.count, 0);
 	assert_int_equal(recv(sock, &byte, 1, MSG_DONTWAIT), 0);
 	/* Nothing was sent to who has its number by now. */
 	for (int i = 0; i < 2; i++) {
@@ -177,12 +177,12 @@ static void who_has_no_process_is_watched_by_its_connection(void **state)
 	is_offered_view_1();
 	old_kernel = true;
 	sock = connects(false);
-	assert_int_equal(m.count, 1);
-	tsi_readers_reap(&readers);
-	assert_int_equal(m.count, 1);
+	assert_int_equal(membership_m.count, 1);
+	tsi_readers_reap(&readers_table);
+	assert_int_equal(membership_m.count, 1);
 	close(sock);
-	tsi_readers_reap(&readers);
-	assert_int_equal(m.count, 0);
+	tsi_readers_reap(&readers_table);
+	assert_int_equal(membership_m.count, 0);
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, listens, is_closed)

@@ -252,7 +252,7 @@ static void put_jpegs(void)
 		if (i == 7)
 			b.len = b.len * 2 / 3;
 		snprintf(name, sizeof(name), "%c/%02u.jpg", "abc"[i % 3], i);
-		put(name, b.data, b.len);
+		worker_put(name, b.data, b.len);
 		free(b.data);
 	}
 }
@@ -264,13 +264,14 @@ static void put_jpegs(void)
 static void make_epochs(struct tsi_image_cache *c, struct sample *to,
 			unsigned reads[EPOCHS])
 {
-	struct tsi_sampler *s = open_sampler();
+	struct tsi_sampler *s = worker_open_sampler();
 	struct tsi_worker *w;
 	uint64_t begun = 0;
 
 	memset(to, 0, 64 * sizeof(*to));
 	memset(reads, 0, EPOCHS * sizeof(*reads));
-	assert_int_equal(tsi_worker_create(s, options.io, DEPTH, NULL, &w), 0);
+	assert_int_equal(
+		tsi_worker_create(s, worker_options.io, DEPTH, NULL, &w), 0);
 	if (c)
 		assert_int_equal(tsi_worker_use_cache(w, c, 0), 0);
 	while (begun < SAMPLES || tsi_worker_busy(w)) {
@@ -278,7 +279,8 @@ static void make_epochs(struct tsi_image_cache *c, struct sample *to,
 
 		while (begun < SAMPLES && tsi_worker_busy(w) < DEPTH)
 			assert_int_equal(tsi_worker_begin(w, begun++), 0);
-		assert_int_equal(tsi_worker_finish(w, into, to, &made), 0);
+		assert_int_equal(tsi_worker_finish(w, worker_into, to, &made),
+				 0);
 		reads[made.seq / FILES] += made.reads > 0;
 	}
 	tsi_worker_destroy(w);
@@ -294,14 +296,14 @@ static void samples_are_the_same_as_without_a_cache(void **state)
 
 	(void)state;
 	put_jpegs();
-	options.order = TSOCK_ORDER_PHILOX;
+	worker_options.order = TSOCK_ORDER_PHILOX;
 	for (unsigned k = 0; k < 12; k++) {
 		struct tsi_image_cache_stats st;
 		struct tsi_image_cache *c = make_cache(FILES, bytes[k / 4], 1);
 
-		options.recipe =
+		worker_options.recipe =
 			k & 1 ? recipes_eval(SIZE, SIZE) : recipes_train(SIZE);
-		options.io = k & 2 ? TSI_READER_AUTO : TSI_READER_PREAD;
+		worker_options.io = k & 2 ? TSI_READER_AUTO : TSI_READER_PREAD;
 		make_epochs(NULL, want, reads);
 		make_epochs(c, got, with);
 		for (unsigned i = 0; i < SAMPLES; i++)
@@ -352,7 +354,7 @@ static void damaged_records_are_not_kept(void **state)
 		if (i > 0)
 			r.data[r.len - 80 - 9 * i] ^= 0x55;
 		snprintf(name, sizeof(name), "%c/%02u.jpg", "abc"[i % 3], i);
-		put(name, r.data, r.len);
+		worker_put(name, r.data, r.len);
 		free(b.data);
 		free(r.data);
 	}
@@ -380,15 +382,17 @@ static void the_first_epoch_decodes_each_file_once(void **state)
 
 	(void)state;
 	put_jpegs();
-	options.index_memory = 1 << 20;
-	s = open_sampler();
+	worker_options.index_memory = 1 << 20;
+	s = worker_open_sampler();
 	x = tsi_sampler_image_opts(s).jpeg_index;
 	assert_non_null(x);
-	assert_int_equal(tsi_worker_create(s, options.io, DEPTH, NULL, &w), 0);
+	assert_int_equal(
+		tsi_worker_create(s, worker_options.io, DEPTH, NULL, &w), 0);
 	assert_int_equal(tsi_worker_use_cache(w, c, 0), 0);
 	for (unsigned i = 0; i < FILES; i++) {
 		assert_int_equal(tsi_worker_begin(w, i), 0);
-		assert_int_equal(tsi_worker_finish(w, into, got, &made), 0);
+		assert_int_equal(tsi_worker_finish(w, worker_into, got, &made),
+				 0);
 	}
 	/* The decoder of files notes the rows of each that it decodes. */
 	for (unsigned i = 0; i < FILES; i++) {
@@ -420,12 +424,13 @@ static void a_sample_whose_image_went_is_read(void **state)
 	(void)state;
 	put_jpegs();
 	make_epochs(NULL, want, reads);
-	s = open_sampler();
-	assert_int_equal(tsi_worker_create(s, options.io, DEPTH, NULL, &w), 0);
+	s = worker_open_sampler();
+	assert_int_equal(
+		tsi_worker_create(s, worker_options.io, DEPTH, NULL, &w), 0);
 	assert_int_equal(tsi_worker_use_cache(w, c, 0), 0);
 	memset(got, 0, sizeof(got));
 	assert_int_equal(tsi_worker_begin(w, 0), 0);
-	assert_int_equal(tsi_worker_finish(w, into, got, &made), 0);
+	assert_int_equal(tsi_worker_finish(w, worker_into, got, &made), 0);
 	assert_int_equal(made.reads, 1);
 	assert_true(tsi_image_cache_has(c, 0));
 	assert_int_equal(tsi_worker_begin(w, FILES), 0);
@@ -434,7 +439,7 @@ static void a_sample_whose_image_went_is_read(void **state)
 	tsi_image_cache_wants(c, 8, UINT64_C(1) << 50, 100);
 	tsi_image_cache_put(c, 8, large, sizeof(large));
 	assert_false(tsi_image_cache_has(c, 0));
-	assert_int_equal(tsi_worker_finish(w, into, got, &made), 0);
+	assert_int_equal(tsi_worker_finish(w, worker_into, got, &made), 0);
 	assert_int_equal(made.seq, FILES);
 	assert_int_equal(made.reads, 1);
 	assert_memory_equal(&got[0], &want[0], sizeof(got[0]));
@@ -444,7 +449,8 @@ static void a_sample_whose_image_went_is_read(void **state)
 	tsi_image_cache_destroy(c);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, make_root, remove_root)
+#define TEST(f) \
+	cmocka_unit_test_setup_teardown(f, worker_make_root, worker_remove_root)
 
 int main(void)
 {

@@ -33,7 +33,7 @@ static void listen(void *arg, int level, const char *line)
 
 static int make_jpegs(void **state)
 {
-	if (make_root(state))
+	if (worker_make_root(state))
 		return -1;
 	for (unsigned i = 0; i < 3; i++) {
 		struct image_gen_jpeg g = {
@@ -47,12 +47,12 @@ static int make_jpegs(void **state)
 		char name[16];
 
 		snprintf(name, sizeof(name), "%c/0.jpg", 'a' + (char)i);
-		put(name, f.data, f.len);
+		worker_put(name, f.data, f.len);
 		free(f.data);
 	}
-	snprintf(cache, sizeof(cache), "%s-cache", root);
-	options.cache = cache;
-	options.index_memory = 1 << 20;
+	snprintf(cache, sizeof(cache), "%s-cache", worker_root);
+	worker_options.cache = cache;
+	worker_options.index_memory = 1 << 20;
 	complaints = 0;
 	tsock_set_logger(listen, NULL);
 	return 0;
@@ -64,7 +64,7 @@ static int remove_all(void **state)
 
 	tsock_set_logger(NULL, NULL);
 	snprintf(command, sizeof(command), "rm -rf '%s'", cache);
-	return system(command) || remove_root(state);
+	return system(command) || worker_remove_root(state);
 }
 
 static struct tsi_jpeg_index *rows_of(const struct tsi_sampler *s)
@@ -76,8 +76,9 @@ static struct tsi_index_keeper *open_keeper(struct tsi_sampler *s)
 {
 	struct tsi_index_keeper *k;
 
-	assert_int_equal(tsi_index_keeper_open(&options, tsi_sampler_index(s),
-					       rows_of(s), &k),
+	assert_int_equal(tsi_index_keeper_open(&worker_options,
+					       tsi_sampler_index(s), rows_of(s),
+					       &k),
 			 0);
 	return k;
 }
@@ -87,7 +88,7 @@ static void decode(struct tsi_sampler *s)
 	static struct sample to[64];
 	unsigned substituted;
 
-	assert_int_equal(make(s, 1, to, 3, &substituted), 0);
+	assert_int_equal(worker_make(s, 1, to, 3, &substituted), 0);
 }
 
 /* Files that are kept; path, if not NULL, gets the first one's. */
@@ -109,7 +110,7 @@ static size_t kept(char *path, size_t len)
 /* What a producer knows that decodes nothing. */
 static uint64_t known(void)
 {
-	struct tsi_sampler *s = open_sampler();
+	struct tsi_sampler *s = worker_open_sampler();
 	uint64_t n;
 
 	/* The keeper has read the index before it ends. */
@@ -122,7 +123,7 @@ static uint64_t known(void)
 /* A producer that makes a sample of each file. */
 static uint64_t produce(void)
 {
-	struct tsi_sampler *s = open_sampler();
+	struct tsi_sampler *s = worker_open_sampler();
 	struct tsi_index_keeper *k = open_keeper(s);
 	uint64_t n;
 
@@ -145,7 +146,7 @@ static void the_next_producer_knows_the_rows(void **state)
 	assert_int_equal(kept(NULL, 0), 1);
 	assert_int_equal(known(), n);
 	/* A scan that is made anew is with rows that are. */
-	options.rescan = true;
+	worker_options.rescan = true;
 	assert_int_equal(known(), 0);
 }
 
@@ -155,7 +156,7 @@ static void another_data_set_knows_none(void **state)
 
 	(void)state;
 	assert_int_not_equal(produce(), 0);
-	put_image("a/1.png");
+	worker_put_image("a/1.png");
 	assert_int_equal(known(), 0);
 	n = produce();
 	assert_int_not_equal(n, 0);
@@ -183,7 +184,7 @@ static void an_index_that_has_not_grown_is_not_written(void **state)
 
 static void an_epoch_that_is_over_is_kept(void **state)
 {
-	struct tsi_sampler *s = open_sampler();
+	struct tsi_sampler *s = worker_open_sampler();
 	struct tsi_index_keeper *k = open_keeper(s);
 	struct timespec ms = { 0, 1000000 };
 	char path[128];
@@ -214,8 +215,8 @@ static void a_folder_that_takes_no_file_is_no_error(void **state)
 	struct tsi_index_keeper *k;
 
 	(void)state;
-	options.cache = "/proc/no/such/folder";
-	s = open_sampler();
+	worker_options.cache = "/proc/no/such/folder";
+	s = worker_open_sampler();
 	k = open_keeper(s);
 	decode(s);
 	tsi_index_keeper_tell(k, 1);
@@ -230,13 +231,13 @@ static void where_nothing_is_kept_there_is_no_keeper(void **state)
 	struct tsi_sampler *s;
 
 	(void)state;
-	options.cache = "";
-	s = open_sampler();
+	worker_options.cache = "";
+	s = worker_open_sampler();
 	assert_null(open_keeper(s));
 	tsi_sampler_close(s);
-	options.cache = cache;
-	options.index_memory = 0;
-	s = open_sampler();
+	worker_options.cache = cache;
+	worker_options.index_memory = 0;
+	s = worker_open_sampler();
 	assert_null(open_keeper(s));
 	tsi_sampler_close(s);
 	tsi_index_keeper_tell(NULL, 1);
@@ -252,13 +253,13 @@ static void a_service_keeps_its_index(void **state)
 	tsock *t;
 
 	(void)state;
-	options.name = "keeper";
-	options.threads = 1;
-	options.image_memory = 1 << 20;
-	options.ring = 64;
-	options.max_batch = 8;
-	assert_int_equal(setenv("TSOCK_DIR", root, 1), 0);
-	assert_int_equal(tsi_service_open(&options, &s), 0);
+	worker_options.name = "keeper";
+	worker_options.threads = 1;
+	worker_options.image_memory = 1 << 20;
+	worker_options.ring = 64;
+	worker_options.max_batch = 8;
+	assert_int_equal(setenv("TSOCK_DIR", worker_root, 1), 0);
+	assert_int_equal(tsi_service_open(&worker_options, &s), 0);
 	assert_int_equal(tsi_service_start(s), 0);
 	o.batch_size = 3;
 	assert_int_equal(tsock_open("keeper", &o, &t), 0);

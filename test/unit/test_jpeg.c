@@ -51,9 +51,9 @@ static void check_file(struct tsi_decoder *j, const struct image_gen_jpeg *g,
 		struct jpeg_picture want;
 
 		j->fast = i << (g->seed / 7 % 4);
-		want = jpeg_reference_fast(&f, j->fast);
+		want = jpeg_region_reference_fast(&f, j->fast);
 		for (int n = 0; n < regions >> i; n++) {
-			struct tsi_rect r = jpeg_pick(&want, n, &state);
+			struct tsi_rect r = jpeg_region_pick(&want, n, &state);
 
 			assert_region(j, &f, &want, &r);
 		}
@@ -75,8 +75,8 @@ static void a_region_equals_the_full_decode(void **state)
 	(void)state;
 	assert_int_equal(tsi_jpeg_ops.create(&j), 0);
 	for (size_t i = 0; i < JPEG_SAMPLINGS * COUNT(sizes) * 4; i++) {
-		const struct jpeg_sampling *s =
-			&jpeg_sampling[i % JPEG_SAMPLINGS];
+		const struct jpeg_region_sampling *s =
+			&jpeg_region_sampling[i % JPEG_SAMPLINGS];
 		size_t size = i / JPEG_SAMPLINGS % COUNT(sizes);
 		size_t how = i / JPEG_SAMPLINGS / COUNT(sizes);
 		struct image_gen_jpeg g = {
@@ -213,7 +213,8 @@ static void no_file_takes_more_memory_than_its_header_says(void **state)
 	(void)state;
 	assert_int_equal(tsi_jpeg_ops.create(&j), 0);
 	for (size_t i = 0; i < JPEG_SAMPLINGS * 2; i++) {
-		const struct jpeg_sampling *s = &jpeg_sampling[i / 2];
+		const struct jpeg_region_sampling *s =
+			&jpeg_region_sampling[i / 2];
 		struct image_gen_jpeg g = {
 			.width = 1501,
 			.height = 997,

@@ -63,7 +63,7 @@ static void data_may_end_below_the_region_but_not_above(void **state)
 				    .components = 3,
 				    .factor = { { 2, 2 } } };
 	struct image_gen_bytes f = image_gen_jpeg(&g);
-	struct jpeg_picture want = jpeg_reference(&f);
+	struct jpeg_picture want = jpeg_region_reference(&f);
 	struct tsi_rect top = { 5, 3, 80, 20 }, bottom = { 5, 130, 80, 20 };
 	uint8_t out[80 * 20 * 3];
 
@@ -129,7 +129,8 @@ static void try_bytes(struct tsi_decoder *j, const struct image_gen_bytes *f,
 	int err = tsi_jpeg_ops.open(j, f->data, f->len, &p.width, &p.height);
 
 	if (!err && (uint64_t)p.width * p.height < 4u << 20) {
-		r = jpeg_pick(&p, (int)(image_gen_random(state) % 10), state);
+		r = jpeg_region_pick(&p, (int)(image_gen_random(state) % 10),
+				     state);
 		out = malloc((size_t)r.width * r.height * 3);
 		err = jpeg_region(j, f, &r, out);
 		free(out);
@@ -148,8 +149,8 @@ static void damaged_files_decode_or_are_bad_data(void **state)
 	(void)state;
 	assert_int_equal(tsi_jpeg_ops.create(&j), 0);
 	for (size_t i = 0; i < 2500; i++) {
-		const struct jpeg_sampling *s =
-			&jpeg_sampling[i % JPEG_SAMPLINGS];
+		const struct jpeg_region_sampling *s =
+			&jpeg_region_sampling[i % JPEG_SAMPLINGS];
 		struct image_gen_jpeg g = {
 			.width = 1 + image_gen_random(&r) % 90,
 			.height = 1 + image_gen_random(&r) % 90,

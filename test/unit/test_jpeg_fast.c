@@ -102,7 +102,7 @@ static void regions_are_libjpegs_with_an_index(void **state)
 
 			j->fast = 1u << turn % 4;
 			p = shrunk(w, h, j->fast);
-			rect = jpeg_pick(&p, 1 + (int)turn, &r);
+			rect = jpeg_region_pick(&p, 1 + (int)turn, &r);
 			check_region(j, false, x, file, &f, &rect);
 			free(f.data);
 		}
@@ -139,7 +139,7 @@ static void damaged_files_are_libjpegs(void **state)
 
 			j->fast = 1u << n % 4;
 			p = shrunk(90, 110, j->fast);
-			rect = jpeg_pick(&p, n ? n : 8, &r);
+			rect = jpeg_region_pick(&p, n ? n : 8, &r);
 			check_region(j, true, x, 0, &f, &rect);
 		}
 		tsi_jpeg_index_destroy(x);
@@ -242,8 +242,8 @@ static void samples_are_the_same_by_every_way(void **state)
 		by[e][2] = open_image(recipe, true, true, NULL);
 	}
 	for (unsigned i = 0; i < JPEG_SAMPLINGS * 4; i++) {
-		const struct jpeg_sampling *s =
-			&jpeg_sampling[i % JPEG_SAMPLINGS];
+		const struct jpeg_region_sampling *s =
+			&jpeg_region_sampling[i % JPEG_SAMPLINGS];
 		unsigned how = i / JPEG_SAMPLINGS;
 		uint64_t state_ = i;
 		struct image_gen_jpeg g = {
@@ -335,7 +335,7 @@ static void the_box_lies_where_it_did(void **state)
 				 box.height < (int)n * SIZE))
 			n /= 2;
 		seen[n]++;
-		p = jpeg_reference_fast(&f, n);
+		p = jpeg_region_reference_fast(&f, n);
 		rect[0] = (double)box.left / n;
 		rect[1] = (double)box.top / n;
 		rect[2] = (double)box.width / n;

@@ -151,7 +151,7 @@ static void regions_are_the_same_with_an_index(void **state)
 			struct image_gen_bytes f = made_jpeg(file, w, h);
 			struct jpeg_picture p = { .width = w, .height = h };
 			struct tsi_rect rect =
-				jpeg_pick(&p, 1 + (int)(i / FILES), &r);
+				jpeg_region_pick(&p, 1 + (int)(i / FILES), &r);
 
 			check_region(j, false, x, file, &f, &rect);
 			free(f.data);
@@ -317,7 +317,8 @@ static void damaged_files_are_libjpegs(void **state)
 			       image_gen_random(&r) % (f.len - s.data)] ^=
 				(uint8_t)(1 << image_gen_random(&r) % 8);
 		for (int n = 0; n < 12; n++) {
-			struct tsi_rect rect = jpeg_pick(&p, n ? n : 8, &r);
+			struct tsi_rect rect =
+				jpeg_region_pick(&p, n ? n : 8, &r);
 
 			check_region(j, true, x, 0, &f, &rect);
 		}
@@ -369,7 +370,7 @@ static void *work(void *arg)
 	assert_int_equal(tsi_jpeg_ops.create(&j), 0);
 	for (int i = 0; i < 60; i++) {
 		unsigned file = (unsigned)i / 15;
-		struct tsi_rect rect = jpeg_pick(&p, 1 + i, &w->seed);
+		struct tsi_rect rect = jpeg_region_pick(&p, 1 + i, &w->seed);
 
 		check_region(j, false, w->x, file, &w->files[file], &rect);
 	}

@@ -120,7 +120,7 @@ static void check_kind(const struct kind *k, const struct jpeg_coefs *c,
 	struct tsi_rect r;
 
 	for (int i = 0; i < n; i++) {
-		r = jpeg_pick(want, i, &seed);
+		r = jpeg_region_pick(want, i, &seed);
 		check_rect(k, c, want, &r);
 	}
 	for (uint32_t i = 0; !n && i < want->width * want->height; i++) {
@@ -137,7 +137,7 @@ static void check_rects(const struct image_gen_bytes *f,
 			const struct jpeg_coefs *c, enum tsi_simd from, int n,
 			uint64_t seed)
 {
-	struct jpeg_picture want = jpeg_reference_fast(f, fast);
+	struct jpeg_picture want = jpeg_region_reference_fast(f, fast);
 
 	for (unsigned i = 0; i < nkinds; i++)
 		if (kinds[i].level >= from)

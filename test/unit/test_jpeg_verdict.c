@@ -34,7 +34,8 @@
 /* The i-th kind: each sampling, by Huffman and by arithmetic, restarts. */
 static struct image_gen_bytes make(unsigned i)
 {
-	const struct jpeg_sampling *s = &jpeg_sampling[i % JPEG_SAMPLINGS];
+	const struct jpeg_region_sampling *s =
+		&jpeg_region_sampling[i % JPEG_SAMPLINGS];
 	struct image_gen_jpeg g = {
 		.width = 60 + i * 7 % 60,
 		.height = EDGE - i * 5 % 40,
@@ -204,7 +205,7 @@ static void check_file(const struct image_gen_bytes *f, uint64_t *r)
 		if (!p.many && p.width <= EDGE && p.height <= EDGE) {
 			size.width = p.width;
 			size.height = p.height;
-			rect = jpeg_pick(&size, k, r);
+			rect = jpeg_region_pick(&size, k, r);
 			check_rect(f, &p, &rect, x);
 		}
 		free(p.rgb);

@@ -65,15 +65,15 @@ static int limit_address_space(void)
 	s.small = malloc(w.small_bytes);
 	fixture_ring_publish(&f, 0, 8);
 	NEED(!tsi_mapping_place(&w, 0, 8, &s));
-	NEED(s.own && shows(&f, &s, 0));
-	scribble(&f, &s);
+	NEED(s.own && mapping_shows(&f, &s, 0));
+	mapping_scribble(&f, &s);
 	NEED(!tsi_mapping_make_private(&w, &s));
 	fixture_ring_publish(&f, 8, 8);
 	tsi_mapping_clear(&w, &s);
 	NEED(!tsi_mapping_place(&w, 8, 8, &s));
-	NEED(shows(&f, &s, 8));
+	NEED(mapping_shows(&f, &s, 8));
 	tsi_mapping_clear(&w, &s);
-	spot_free(&s);
+	mapping_spot_free(&s);
 	tsi_mapping_fini(&w);
 
 	/* A read-only consumer can't do with less: it is told so. */
@@ -105,7 +105,7 @@ static int lock_all(void)
 
 	if (mlockall(MCL_FUTURE))
 		return 77;
-	fixture_ring_make(&f, even, 2, 32, 8);
+	fixture_ring_make(&f, mapping_even, 2, 32, 8);
 	fixture_ring_fds(&f, fd);
 	NEED(!tsi_mapping_init(&w, TSI_MAP_PRIVATE, &f.geometry, 8, fd));
 	NEED(w.mode == TSI_MAP_PRIVATE);
@@ -113,13 +113,13 @@ static int lock_all(void)
 	for (uint64_t at = 0; at < 96; at += 8) {
 		fixture_ring_publish(&f, at, 8);
 		NEED(!tsi_mapping_place(&w, at, 8, &s));
-		NEED(shows(&f, &s, at));
-		scribble(&f, &s);
+		NEED(mapping_shows(&f, &s, at));
+		mapping_scribble(&f, &s);
 		/* A user who locks what he was lent. */
-		NEED(!mlock(s.data[0], 8 * even[0]));
+		NEED(!mlock(s.data[0], 8 * mapping_even[0]));
 		tsi_mapping_clear(&w, &s);
 	}
-	spot_free(&s);
+	mapping_spot_free(&s);
 	tsi_mapping_fini(&w);
 	fixture_ring_free(&f);
 	return 0;
@@ -156,24 +156,24 @@ static int lock_after_joining(const uint64_t *bytes, int what)
 			return 77;
 		fixture_ring_publish(&f, at, 7);
 		if (at < 32)
-			NEED(shows(&f, &held, 0));
+			NEED(mapping_shows(&f, &held, 0));
 		if (at == 25) {
 			NEED(!tsi_mapping_make_private(&w, &held));
 		}
 		NEED(!tsi_mapping_place(&w, at, 7, &s));
-		NEED(shows(&f, &s, at));
+		NEED(mapping_shows(&f, &s, at));
 		if (at % 3 == 2 && mlockall(what))
 			return 77;
-		NEED(shows(&f, &s, at));
+		NEED(mapping_shows(&f, &s, at));
 		if (at % 2)
-			scribble(&f, &s);
+			mapping_scribble(&f, &s);
 		tsi_mapping_clear(&w, &s);
-		NEED(shows(&f, &held, 0));
+		NEED(mapping_shows(&f, &held, 0));
 	}
 	tsi_mapping_clear(&w, &held);
 	munlockall();
-	spot_free(&s);
-	spot_free(&held);
+	mapping_spot_free(&s);
+	mapping_spot_free(&held);
 	tsi_mapping_fini(&w);
 	fixture_ring_free(&f);
 	return 0;
@@ -187,14 +187,14 @@ static int lock_later(void)
 	if (SANITIZED)
 		return 77;
 	tsock_set_logger(count_warnings, NULL);
-	rc = lock_after_joining(even, MCL_CURRENT);
+	rc = lock_after_joining(mapping_even, MCL_CURRENT);
 	if (!rc)
-		rc = lock_after_joining(odd, MCL_CURRENT);
+		rc = lock_after_joining(mapping_odd, MCL_CURRENT);
 	if (!rc)
-		rc = lock_after_joining(odd, MCL_CURRENT | MCL_FUTURE);
+		rc = lock_after_joining(mapping_odd, MCL_CURRENT | MCL_FUTURE);
 #ifdef MCL_ONFAULT
 	if (!rc)
-		rc = lock_after_joining(odd, MCL_CURRENT | MCL_ONFAULT);
+		rc = lock_after_joining(mapping_odd, MCL_CURRENT | MCL_ONFAULT);
 #endif
 	tsock_set_logger(NULL, NULL);
 	/* Said once. */
@@ -229,7 +229,7 @@ static struct tsi_placement lent;
 
 static int look_at_parents(void)
 {
-	return shows(&parents, &lent, 0) ? 0 : 1;
+	return mapping_shows(&parents, &lent, 0) ? 0 : 1;
 }
 
 static void windows_can_be_read_in_a_child(void **state)
@@ -237,14 +237,14 @@ static void windows_can_be_read_in_a_child(void **state)
 	struct tsi_mapping w;
 
 	(void)state;
-	fixture_ring_make(&parents, both, 4, 32, 8);
-	open_windows(&w, &parents, TSI_MAP_PRIVATE);
-	spot_init(&w, &lent);
+	fixture_ring_make(&parents, mapping_both, 4, 32, 8);
+	mapping_open(&w, &parents, TSI_MAP_PRIVATE);
+	mapping_spot_init(&w, &lent);
 	fixture_ring_publish(&parents, 0, 8);
-	place(&w, 0, 8, &lent);
+	mapping_place(&w, 0, 8, &lent);
 	assert_int_equal(in_child(look_at_parents), 0);
 	tsi_mapping_clear(&w, &lent);
-	spot_free(&lent);
+	mapping_spot_free(&lent);
 	tsi_mapping_fini(&w);
 	fixture_ring_free(&parents);
 }

@@ -11,12 +11,13 @@ static void nobody_joins_behind_the_end(void **state)
 	struct tsi_joined c;
 
 	(void)state;
-	make(100, 50, 256, 200);
-	join(TSOCK_JOIN_EPOCH, 0);
-	assert_int_equal(tsi_membership_join(&m, &j, 0, &c), TSOCK_EENDED);
-	fill();
-	tsi_membership_tail(&m, 0, 100, 0);
-	assert_int_equal(fill(), 200);
+	membership_make(100, 50, 256, 200);
+	membership_join(TSOCK_JOIN_EPOCH, 0);
+	assert_int_equal(tsi_membership_join(&membership_m, &j, 0, &c),
+			 TSOCK_EENDED);
+	membership_fill();
+	tsi_membership_tail(&membership_m, 0, 100, 0);
+	assert_int_equal(membership_fill(), 200);
 }
 
 static void who_stops_in_the_last_epoch_ends_the_stream(void **state)
@@ -25,25 +26,26 @@ static void who_stops_in_the_last_epoch_ends_the_stream(void **state)
 	struct tsi_joined a;
 
 	(void)state;
-	make(1000, 64, 128, 2000);
-	assert_false(tsi_membership_ended(&m));
-	a = join(TSOCK_JOIN_EPOCH, 0);
-	fill();
-	tsi_membership_tail(&m, a.id, 100, 0);
-	tsi_membership_leave(&m, a.id);
+	membership_make(1000, 64, 128, 2000);
+	assert_false(tsi_membership_ended(&membership_m));
+	a = membership_join(TSOCK_JOIN_EPOCH, 0);
+	membership_fill();
+	tsi_membership_tail(&membership_m, a.id, 100, 0);
+	tsi_membership_leave(&membership_m, a.id);
 	/* There is another epoch. */
-	assert_false(tsi_membership_ended(&m));
-	a = join(TSOCK_JOIN_EPOCH, 0);
+	assert_false(tsi_membership_ended(&membership_m));
+	a = membership_join(TSOCK_JOIN_EPOCH, 0);
 	assert_int_equal(a.start, 1000);
-	tsi_membership_apply_jump(&m);
-	fill();
-	tsi_membership_tail(&m, a.id, 1100, 0);
-	assert_false(tsi_membership_ended(&m));
-	tsi_membership_leave(&m, a.id);
-	assert_true(tsi_membership_ended(&m));
+	tsi_membership_apply_jump(&membership_m);
+	membership_fill();
+	tsi_membership_tail(&membership_m, a.id, 1100, 0);
+	assert_false(tsi_membership_ended(&membership_m));
+	tsi_membership_leave(&membership_m, a.id);
+	assert_true(tsi_membership_ended(&membership_m));
 	for (j.join = 0; j.join < 3; j.join++)
-		assert_int_equal(tsi_membership_forecast(&m, &j, &a.start),
-				 TSOCK_EENDED);
+		assert_int_equal(
+			tsi_membership_forecast(&membership_m, &j, &a.start),
+			TSOCK_EENDED);
 }
 
 static void the_last_epoch_is_kept_for_who_left_before_it(void **state)
@@ -51,25 +53,25 @@ static void the_last_epoch_is_kept_for_who_left_before_it(void **state)
 	struct tsi_joined a, b;
 
 	(void)state;
-	make(100, 50, 256, 300);
-	a = join(TSOCK_JOIN_EPOCH, 0);
-	b = join(TSOCK_JOIN_EPOCH, 0);
-	fill();
-	tsi_membership_tail(&m, a.id, 200, 0);
-	tsi_membership_tail(&m, b.id, 200, 0);
-	fill();
-	tsi_membership_tail(&m, a.id, 250, 0);
-	tsi_membership_leave(&m, a.id);
-	tsi_membership_leave(&m, b.id);
-	assert_false(tsi_membership_ended(&m));
-	b = join(TSOCK_JOIN_EPOCH, 200);
+	membership_make(100, 50, 256, 300);
+	a = membership_join(TSOCK_JOIN_EPOCH, 0);
+	b = membership_join(TSOCK_JOIN_EPOCH, 0);
+	membership_fill();
+	tsi_membership_tail(&membership_m, a.id, 200, 0);
+	tsi_membership_tail(&membership_m, b.id, 200, 0);
+	membership_fill();
+	tsi_membership_tail(&membership_m, a.id, 250, 0);
+	tsi_membership_leave(&membership_m, a.id);
+	tsi_membership_leave(&membership_m, b.id);
+	assert_false(tsi_membership_ended(&membership_m));
+	b = membership_join(TSOCK_JOIN_EPOCH, 200);
 	assert_int_equal(b.start, 200);
-	fill();
-	tsi_membership_tail(&m, b.id, 300, 0);
+	membership_fill();
+	tsi_membership_tail(&membership_m, b.id, 300, 0);
 	/* The reader needs nothing more, and may stay as long as it likes. */
-	assert_true(tsi_membership_ended(&m));
-	tsi_membership_leave(&m, b.id);
-	assert_true(tsi_membership_ended(&m));
+	assert_true(tsi_membership_ended(&membership_m));
+	tsi_membership_leave(&membership_m, b.id);
+	assert_true(tsi_membership_ended(&membership_m));
 }
 
 static void a_tail_at_the_end_does_not_end_the_stream(void **state)
@@ -78,19 +80,19 @@ static void a_tail_at_the_end_does_not_end_the_stream(void **state)
 	uint64_t first;
 
 	(void)state;
-	make(1000, 64, 128, 5000);
-	a = join(TSOCK_JOIN_EPOCH, 0);
-	fill();
-	tsi_membership_tail(&m, a.id, 5000, 0);
+	membership_make(1000, 64, 128, 5000);
+	a = membership_join(TSOCK_JOIN_EPOCH, 0);
+	membership_fill();
+	tsi_membership_tail(&membership_m, a.id, 5000, 0);
 	/* The reader needs nothing, so nothing is made for it. */
-	assert_int_equal(tsi_membership_claim(&m, 0, 1, &first), 0);
-	assert_false(tsi_membership_ended(&m));
-	tsi_membership_leave(&m, a.id);
-	assert_false(tsi_membership_ended(&m));
-	a = join(TSOCK_JOIN_EPOCH, 0);
+	assert_int_equal(tsi_membership_claim(&membership_m, 0, 1, &first), 0);
+	assert_false(tsi_membership_ended(&membership_m));
+	tsi_membership_leave(&membership_m, a.id);
+	assert_false(tsi_membership_ended(&membership_m));
+	a = membership_join(TSOCK_JOIN_EPOCH, 0);
 	assert_int_equal(a.start, 1000);
-	tsi_membership_apply_jump(&m);
-	assert_int_equal(fill(), 1128);
+	tsi_membership_apply_jump(&membership_m);
+	assert_int_equal(membership_fill(), 1128);
 }
 
 /*
@@ -102,21 +104,21 @@ static void who_left_at_a_start_that_is_gone_gets_the_next_one(void **state)
 	struct tsi_joined a, b;
 
 	(void)state;
-	make(17, 1, 33, 34);
-	tsi_membership_source(&m, 1, 0, 37, false);
-	a = hold_view(1, 0);
-	fill();
-	stage(1, 6);
-	tsi_membership_tail(&m, a.id, 1, 0);
-	assert_int_equal(fill(), 34);
-	b = join_view(1, 0);
+	membership_make(17, 1, 33, 34);
+	tsi_membership_source(&membership_m, 1, 0, 37, false);
+	a = membership_hold_view(1, 0);
+	membership_fill();
+	membership_stage(1, 6);
+	tsi_membership_tail(&membership_m, a.id, 1, 0);
+	assert_int_equal(membership_fill(), 34);
+	b = membership_join_view(1, 0);
 	assert_int_equal(b.start, 0);
-	stage(1, 28);
-	tsi_membership_tail(&m, a.id, 34, 0);
-	tsi_membership_leave(&m, a.id);
-	tsi_membership_leave(&m, b.id);
-	assert_false(tsi_membership_ended(&m));
-	assert_int_equal(join_view(1, 17).start, 17);
+	membership_stage(1, 28);
+	tsi_membership_tail(&membership_m, a.id, 34, 0);
+	tsi_membership_leave(&membership_m, a.id);
+	tsi_membership_leave(&membership_m, b.id);
+	assert_false(tsi_membership_ended(&membership_m));
+	assert_int_equal(membership_join_view(1, 17).start, 17);
 }
 
 /* ---- an end that is decided while the stream is served ---- */
@@ -126,32 +128,32 @@ static void the_end_is_behind_all_that_was_handed_out(void **state)
 	struct tsi_joined a;
 
 	(void)state;
-	make(100, 50, 256, TSI_NEVER);
-	assert_int_equal(tsi_membership_epochs(&m), 0);
-	a = join(TSOCK_JOIN_EPOCH, 0);
-	assert_int_equal(fill(), 256);
-	assert_int_equal(tsi_membership_end_after(&m, 0), 0);
-	assert_int_equal(tsi_membership_end(&m), 300);
-	assert_int_equal(tsi_membership_epochs(&m), 3);
+	membership_make(100, 50, 256, TSI_NEVER);
+	assert_int_equal(tsi_membership_epochs(&membership_m), 0);
+	a = membership_join(TSOCK_JOIN_EPOCH, 0);
+	assert_int_equal(membership_fill(), 256);
+	assert_int_equal(tsi_membership_end_after(&membership_m, 0), 0);
+	assert_int_equal(tsi_membership_end(&membership_m), 300);
+	assert_int_equal(tsi_membership_epochs(&membership_m), 3);
 	/* Never later than was said. */
-	assert_int_equal(tsi_membership_end_after(&m, 7), 0);
-	assert_int_equal(tsi_membership_end(&m), 300);
-	tsi_membership_tail(&m, a.id, 200, 0);
-	assert_int_equal(fill(), 300);
-	assert_true(tsi_membership_all_claimed(&m));
-	assert_false(tsi_membership_ended(&m));
-	tsi_membership_tail(&m, a.id, 300, 0);
-	assert_true(tsi_membership_ended(&m));
+	assert_int_equal(tsi_membership_end_after(&membership_m, 7), 0);
+	assert_int_equal(tsi_membership_end(&membership_m), 300);
+	tsi_membership_tail(&membership_m, a.id, 200, 0);
+	assert_int_equal(membership_fill(), 300);
+	assert_true(tsi_membership_all_claimed(&membership_m));
+	assert_false(tsi_membership_ended(&membership_m));
+	tsi_membership_tail(&membership_m, a.id, 300, 0);
+	assert_true(tsi_membership_ended(&membership_m));
 }
 
 static void a_stream_that_nobody_read_has_an_epoch_still(void **state)
 {
 	(void)state;
-	make(100, 50, 256, TSI_NEVER);
-	assert_int_equal(tsi_membership_end_after(&m, 0), 0);
-	assert_int_equal(tsi_membership_end(&m), 100);
-	assert_false(tsi_membership_ended(&m));
-	assert_int_equal(join(TSOCK_JOIN_EPOCH, 0).start, 0);
+	membership_make(100, 50, 256, TSI_NEVER);
+	assert_int_equal(tsi_membership_end_after(&membership_m, 0), 0);
+	assert_int_equal(tsi_membership_end(&membership_m), 100);
+	assert_false(tsi_membership_ended(&membership_m));
+	assert_int_equal(membership_join(TSOCK_JOIN_EPOCH, 0).start, 0);
 }
 
 static void what_nobody_has_seen_is_not_read(void **state)
@@ -160,28 +162,30 @@ static void what_nobody_has_seen_is_not_read(void **state)
 	struct tsi_joined a;
 
 	(void)state;
-	make(100, 50, 256, TSI_NEVER);
-	a = join(TSOCK_JOIN_EPOCH, 0);
-	assert_int_equal(fill(), 256);
-	tsi_membership_tail(&m, a.id, 100, 0);
-	tsi_membership_leave(&m, a.id);
-	assert_int_equal(tsi_membership_end_after(&m, 0), 0);
-	assert_int_equal(tsi_membership_end(&m), 100);
-	assert_true(tsi_membership_complete(&m, 0));
-	assert_true(tsi_membership_ended(&m));
-	assert_int_equal(tsi_membership_join(&m, &j, 0, &a), TSOCK_EENDED);
+	membership_make(100, 50, 256, TSI_NEVER);
+	a = membership_join(TSOCK_JOIN_EPOCH, 0);
+	assert_int_equal(membership_fill(), 256);
+	tsi_membership_tail(&membership_m, a.id, 100, 0);
+	tsi_membership_leave(&membership_m, a.id);
+	assert_int_equal(tsi_membership_end_after(&membership_m, 0), 0);
+	assert_int_equal(tsi_membership_end(&membership_m), 100);
+	assert_true(tsi_membership_complete(&membership_m, 0));
+	assert_true(tsi_membership_ended(&membership_m));
+	assert_int_equal(tsi_membership_join(&membership_m, &j, 0, &a),
+			 TSOCK_EENDED);
 }
 
 static void an_end_may_be_chosen_that_is_later_than_it_has_to_be(void **state)
 {
 	(void)state;
-	make(100, 50, 256, TSI_NEVER);
-	join(TSOCK_JOIN_EPOCH, 0);
-	fill();
-	assert_int_equal(tsi_membership_end_after(&m, 6), 0);
-	assert_int_equal(tsi_membership_end(&m), 700);
-	assert_int_equal(tsi_membership_end_after(&m, TSI_LAST), TSOCK_EARG);
-	assert_int_equal(tsi_membership_end(&m), 700);
+	membership_make(100, 50, 256, TSI_NEVER);
+	membership_join(TSOCK_JOIN_EPOCH, 0);
+	membership_fill();
+	assert_int_equal(tsi_membership_end_after(&membership_m, 6), 0);
+	assert_int_equal(tsi_membership_end(&membership_m), 700);
+	assert_int_equal(tsi_membership_end_after(&membership_m, TSI_LAST),
+			 TSOCK_EARG);
+	assert_int_equal(tsi_membership_end(&membership_m), 700);
 }
 
 static void a_reader_gets_the_epoch_that_it_was_promised(void **state)
@@ -189,29 +193,29 @@ static void a_reader_gets_the_epoch_that_it_was_promised(void **state)
 	struct tsi_joined a, b;
 
 	(void)state;
-	make(1000, 64, 128, TSI_NEVER);
-	a = join(TSOCK_JOIN_EPOCH, 0);
-	fill();
-	tsi_membership_tail(&m, a.id, 100, 0);
-	fill();
-	b = join(TSOCK_JOIN_EPOCH, 0);
+	membership_make(1000, 64, 128, TSI_NEVER);
+	a = membership_join(TSOCK_JOIN_EPOCH, 0);
+	membership_fill();
+	tsi_membership_tail(&membership_m, a.id, 100, 0);
+	membership_fill();
+	b = membership_join(TSOCK_JOIN_EPOCH, 0);
 	assert_int_equal(b.start, 1000);
-	assert_int_equal(tsi_membership_end_after(&m, 0), 0);
-	assert_int_equal(tsi_membership_end(&m), 2000);
+	assert_int_equal(tsi_membership_end_after(&membership_m, 0), 0);
+	assert_int_equal(tsi_membership_end(&membership_m), 2000);
 	/* The stream jumps to it, once the other one has left. */
-	tsi_membership_leave(&m, b.id);
-	tsi_membership_leave(&m, a.id);
-	b = join(TSOCK_JOIN_EPOCH, 0);
+	tsi_membership_leave(&membership_m, b.id);
+	tsi_membership_leave(&membership_m, a.id);
+	b = membership_join(TSOCK_JOIN_EPOCH, 0);
 	assert_int_equal(b.start, 1000);
-	assert_true(tsi_membership_jumping(&m));
-	assert_int_equal(tsi_membership_end_after(&m, 0), 0);
-	assert_int_equal(tsi_membership_end(&m), 2000);
+	assert_true(tsi_membership_jumping(&membership_m));
+	assert_int_equal(tsi_membership_end_after(&membership_m, 0), 0);
+	assert_int_equal(tsi_membership_end(&membership_m), 2000);
 	for (uint64_t at = 1100; at <= 2000; at += 100) {
-		fill();
-		assert_false(tsi_membership_ended(&m));
-		tsi_membership_tail(&m, b.id, at, 0);
+		membership_fill();
+		assert_false(tsi_membership_ended(&membership_m));
+		tsi_membership_tail(&membership_m, b.id, at, 0);
 	}
-	assert_true(tsi_membership_ended(&m));
+	assert_true(tsi_membership_ended(&membership_m));
 }
 
 /* From a segment's start to the same one of the next epoch. */
@@ -222,17 +226,17 @@ static void an_epoch_that_began_at_a_segment_is_whole(void **state)
 	struct tsi_joined a, b;
 
 	(void)state;
-	make(100, 10, 64, TSI_NEVER);
-	m.c.segments = 2;
-	m.c.bounds = bounds;
-	a = join(TSOCK_JOIN_EPOCH, 0);
-	fill();
-	tsi_membership_tail(&m, a.id, 38, 0);
-	fill();
-	assert_int_equal(tsi_membership_join(&m, &j, 0, &b), 0);
+	membership_make(100, 10, 64, TSI_NEVER);
+	membership_m.c.segments = 2;
+	membership_m.c.bounds = bounds;
+	a = membership_join(TSOCK_JOIN_EPOCH, 0);
+	membership_fill();
+	tsi_membership_tail(&membership_m, a.id, 38, 0);
+	membership_fill();
+	assert_int_equal(tsi_membership_join(&membership_m, &j, 0, &b), 0);
 	assert_int_equal(b.start, 40);
-	assert_int_equal(tsi_membership_end_after(&m, 0), 0);
-	assert_int_equal(tsi_membership_end(&m), 200);
+	assert_int_equal(tsi_membership_end_after(&membership_m, 0), 0);
+	assert_int_equal(tsi_membership_end(&membership_m), 200);
 }
 
 /* The reader skips there, and learns only then that the stream ends. */
@@ -241,31 +245,32 @@ static void a_tail_may_be_where_the_end_was_before(void **state)
 	struct tsi_joined a;
 
 	(void)state;
-	make(100, 50, 256, TSI_NEVER);
-	a = join(TSOCK_JOIN_EPOCH, 0);
-	fill();
-	assert_int_equal(tsi_membership_end_after(&m, 0), 0);
-	assert_int_equal(tsi_membership_tail(&m, a.id, 350, 0), 0);
-	assert_true(tsi_membership_ended(&m));
+	membership_make(100, 50, 256, TSI_NEVER);
+	a = membership_join(TSOCK_JOIN_EPOCH, 0);
+	membership_fill();
+	assert_int_equal(tsi_membership_end_after(&membership_m, 0), 0);
+	assert_int_equal(tsi_membership_tail(&membership_m, a.id, 350, 0), 0);
+	assert_true(tsi_membership_ended(&membership_m));
 	/* One that is ahead keeps no stream from ending. */
-	make(100, 50, 256, TSI_NEVER);
-	a = join(TSOCK_JOIN_EPOCH, 0);
-	fill();
-	assert_int_equal(tsi_membership_tail(&m, a.id, 350, 0), 0);
-	assert_int_equal(tsi_membership_end_after(&m, 0), 0);
-	assert_int_equal(tsi_membership_end(&m), 300);
+	membership_make(100, 50, 256, TSI_NEVER);
+	a = membership_join(TSOCK_JOIN_EPOCH, 0);
+	membership_fill();
+	assert_int_equal(tsi_membership_tail(&membership_m, a.id, 350, 0), 0);
+	assert_int_equal(tsi_membership_end_after(&membership_m, 0), 0);
+	assert_int_equal(tsi_membership_end(&membership_m), 300);
 }
 
 static void no_end_is_decided_while_readers_are_awaited(void **state)
 {
 	(void)state;
-	make(100, 50, 256, TSI_NEVER);
-	tsi_membership_hold(&m, 130);
-	assert_int_equal(tsi_membership_end_after(&m, 0), TSOCK_EAGAIN);
-	assert_int_equal(tsi_membership_end(&m), TSI_NEVER);
-	tsi_membership_give_up_hold(&m);
-	assert_int_equal(tsi_membership_end_after(&m, 0), 0);
-	assert_int_equal(tsi_membership_end(&m), 200);
+	membership_make(100, 50, 256, TSI_NEVER);
+	tsi_membership_hold(&membership_m, 130);
+	assert_int_equal(tsi_membership_end_after(&membership_m, 0),
+			 TSOCK_EAGAIN);
+	assert_int_equal(tsi_membership_end(&membership_m), TSI_NEVER);
+	tsi_membership_give_up_hold(&membership_m);
+	assert_int_equal(tsi_membership_end_after(&membership_m, 0), 0);
+	assert_int_equal(tsi_membership_end(&membership_m), 200);
 }
 
 static void a_stream_may_begin_with_a_later_epoch(void **state)
@@ -274,19 +279,19 @@ static void a_stream_may_begin_with_a_later_epoch(void **state)
 	struct tsi_joined a;
 
 	(void)state;
-	make(100, 50, 256, TSI_NEVER);
-	c = m.c;
+	membership_make(100, 50, 256, TSI_NEVER);
+	c = membership_m.c;
 	c.first = 500;
-	tsi_membership_init(&m, &c);
-	assert_int_equal(tsi_membership_end_after(&m, 0), 0);
-	assert_int_equal(tsi_membership_end(&m), 600);
-	a = join(TSOCK_JOIN_EPOCH, 0);
+	tsi_membership_init(&membership_m, &c);
+	assert_int_equal(tsi_membership_end_after(&membership_m, 0), 0);
+	assert_int_equal(tsi_membership_end(&membership_m), 600);
+	a = membership_join(TSOCK_JOIN_EPOCH, 0);
 	assert_int_equal(a.start, 500);
 	assert_int_equal(a.epoch_end, 600);
-	assert_false(tsi_membership_jumping(&m));
-	assert_int_equal(fill(), 600);
-	tsi_membership_tail(&m, a.id, 600, 0);
-	assert_true(tsi_membership_ended(&m));
+	assert_false(tsi_membership_jumping(&membership_m));
+	assert_int_equal(membership_fill(), 600);
+	tsi_membership_tail(&membership_m, a.id, 600, 0);
+	assert_true(tsi_membership_ended(&membership_m));
 }
 
 int main(void)

@@ -10,14 +10,15 @@ static void no_start_lies_before_the_epoch_last_begun_ends(void **state)
 	struct tsi_joined a;
 
 	(void)state;
-	make(100, 64, 256, TSI_NEVER);
-	a = join(TSOCK_JOIN_EPOCH, 0);
-	fill();
-	tsi_membership_tail(&m, a.id, 10, 0);
-	assert_int_equal(join(TSOCK_JOIN_EPOCH, 0).start, 0);
-	assert_int_equal(join(TSOCK_JOIN_EPOCH, 100).start, 100);
-	assert_int_equal(join(TSOCK_JOIN_NOW, 0).start, m.view[0].head);
-	assert_int_equal(join(TSOCK_JOIN_NOW, 300).start, 300);
+	membership_make(100, 64, 256, TSI_NEVER);
+	a = membership_join(TSOCK_JOIN_EPOCH, 0);
+	membership_fill();
+	tsi_membership_tail(&membership_m, a.id, 10, 0);
+	assert_int_equal(membership_join(TSOCK_JOIN_EPOCH, 0).start, 0);
+	assert_int_equal(membership_join(TSOCK_JOIN_EPOCH, 100).start, 100);
+	assert_int_equal(membership_join(TSOCK_JOIN_NOW, 0).start,
+			 membership_m.view[0].head);
+	assert_int_equal(membership_join(TSOCK_JOIN_NOW, 300).start, 300);
 }
 
 static void a_lone_joiner_jumps_to_a_fresh_epoch(void **state)
@@ -25,16 +26,16 @@ static void a_lone_joiner_jumps_to_a_fresh_epoch(void **state)
 	struct tsi_joined a;
 
 	(void)state;
-	make(10000, 64, 128, TSI_NEVER);
-	a = join(TSOCK_JOIN_EPOCH, 0);
-	fill();
-	tsi_membership_tail(&m, a.id, 500, 0);
-	tsi_membership_leave(&m, a.id);
-	a = join(TSOCK_JOIN_EPOCH, 10000);
+	membership_make(10000, 64, 128, TSI_NEVER);
+	a = membership_join(TSOCK_JOIN_EPOCH, 0);
+	membership_fill();
+	tsi_membership_tail(&membership_m, a.id, 500, 0);
+	tsi_membership_leave(&membership_m, a.id);
+	a = membership_join(TSOCK_JOIN_EPOCH, 10000);
 	assert_int_equal(a.start, 10000);
-	assert_true(tsi_membership_apply_jump(&m));
-	assert_int_equal(m.view[0].head, 10000);
-	assert_int_equal(fill(), 10128);
+	assert_true(tsi_membership_apply_jump(&membership_m));
+	assert_int_equal(membership_m.view[0].head, 10000);
+	assert_int_equal(membership_fill(), 10128);
 }
 
 static void a_jump_waits_for_what_is_in_flight(void **state)
@@ -43,21 +44,22 @@ static void a_jump_waits_for_what_is_in_flight(void **state)
 	uint64_t first;
 
 	(void)state;
-	make(10000, 64, 128, TSI_NEVER);
-	a = join(TSOCK_JOIN_EPOCH, 0);
-	assert_int_equal(tsi_membership_claim(&m, 0, 100, &first), 100);
-	tsi_membership_published(&m, 0, 70);
-	tsi_membership_tail(&m, a.id, 70, 0);
-	tsi_membership_leave(&m, a.id);
-	assert_int_equal(join(TSOCK_JOIN_EPOCH, 0).start, 10000);
-	assert_false(tsi_membership_apply_jump(&m));
-	assert_int_equal(tsi_membership_claim(&m, 0, 1, &first), 0);
+	membership_make(10000, 64, 128, TSI_NEVER);
+	a = membership_join(TSOCK_JOIN_EPOCH, 0);
+	assert_int_equal(tsi_membership_claim(&membership_m, 0, 100, &first),
+			 100);
+	tsi_membership_published(&membership_m, 0, 70);
+	tsi_membership_tail(&membership_m, a.id, 70, 0);
+	tsi_membership_leave(&membership_m, a.id);
+	assert_int_equal(membership_join(TSOCK_JOIN_EPOCH, 0).start, 10000);
+	assert_false(tsi_membership_apply_jump(&membership_m));
+	assert_int_equal(tsi_membership_claim(&membership_m, 0, 1, &first), 0);
 	/* The live edge is the target now, for others too. */
-	assert_int_equal(join(TSOCK_JOIN_NOW, 0).start, 10000);
-	assert_int_equal(join(TSOCK_JOIN_EPOCH, 0).start, 10000);
-	tsi_membership_published(&m, 0, 100);
-	assert_true(tsi_membership_apply_jump(&m));
-	assert_int_equal(m.view[0].base, 10000);
+	assert_int_equal(membership_join(TSOCK_JOIN_NOW, 0).start, 10000);
+	assert_int_equal(membership_join(TSOCK_JOIN_EPOCH, 0).start, 10000);
+	tsi_membership_published(&membership_m, 0, 100);
+	assert_true(tsi_membership_apply_jump(&membership_m));
+	assert_int_equal(membership_m.view[0].base, 10000);
 }
 
 static int refused(uint32_t how, uint64_t after)
@@ -65,7 +67,7 @@ static int refused(uint32_t how, uint64_t after)
 	struct tsi_join j = { .join = how, .after = after };
 	struct tsi_joined c;
 
-	return tsi_membership_join(&m, &j, 0, &c);
+	return tsi_membership_join(&membership_m, &j, 0, &c);
 }
 
 /* All have left: within the window as if the last of them still read. */
@@ -74,22 +76,22 @@ static void an_epoch_that_was_only_begun_is_whole_for_a_newcomer(void **state)
 	struct tsi_joined a;
 
 	(void)state;
-	make(1000, 64, 128, 1000);
+	membership_make(1000, 64, 128, 1000);
 	for (unsigned i = 0; i < 3; i++) {
-		a = join(TSOCK_JOIN_EPOCH, 0);
+		a = membership_join(TSOCK_JOIN_EPOCH, 0);
 		assert_int_equal(a.start, 0);
-		fill();
-		tsi_membership_tail(&m, a.id, 63, 0);
-		tsi_membership_leave(&m, a.id);
-		assert_false(tsi_membership_ended(&m));
+		membership_fill();
+		tsi_membership_tail(&membership_m, a.id, 63, 0);
+		tsi_membership_leave(&membership_m, a.id);
+		assert_false(tsi_membership_ended(&membership_m));
 	}
 	/* A reader that counts it as begun has had it. */
 	assert_int_equal(refused(TSOCK_JOIN_EPOCH, 1000), TSOCK_EENDED);
-	a = join(TSOCK_JOIN_EPOCH, 0);
-	tsi_membership_tail(&m, a.id, 64, 0);
-	tsi_membership_leave(&m, a.id);
+	a = membership_join(TSOCK_JOIN_EPOCH, 0);
+	tsi_membership_tail(&membership_m, a.id, 64, 0);
+	tsi_membership_leave(&membership_m, a.id);
 	assert_int_equal(refused(TSOCK_JOIN_EPOCH, 0), TSOCK_EENDED);
-	assert_true(tsi_membership_ended(&m));
+	assert_true(tsi_membership_ended(&membership_m));
 }
 
 /* Other ranks of a job begin where the first one does, wherever that is. */
@@ -101,18 +103,19 @@ static void an_exact_start_is_given_as_long_as_it_is_held(void **state)
 	struct tsi_joined a, b;
 
 	(void)state;
-	make(100, 50, 256, TSI_NEVER);
-	a = join(TSOCK_JOIN_EPOCH, 0);
-	fill();
-	assert_int_equal(tsi_membership_join(&m, &j, 0, &b), 0);
+	membership_make(100, 50, 256, TSI_NEVER);
+	a = membership_join(TSOCK_JOIN_EPOCH, 0);
+	membership_fill();
+	assert_int_equal(tsi_membership_join(&membership_m, &j, 0, &b), 0);
 	assert_int_equal(b.start, 100);
 	assert_int_equal(b.epoch_end, 200);
-	tsi_membership_leave(&m, b.id);
-	tsi_membership_tail(&m, a.id, 250, 0);
-	fill();
-	assert_int_equal(tsi_membership_join(&m, &j, 0, &b), TSOCK_EREFUSED);
+	tsi_membership_leave(&membership_m, b.id);
+	tsi_membership_tail(&membership_m, a.id, 250, 0);
+	membership_fill();
+	assert_int_equal(tsi_membership_join(&membership_m, &j, 0, &b),
+			 TSOCK_EREFUSED);
 	j.after = 400;
-	assert_int_equal(tsi_membership_join(&m, &j, 0, &b), 0);
+	assert_int_equal(tsi_membership_join(&membership_m, &j, 0, &b), 0);
 	assert_int_equal(b.start, 400);
 }
 
@@ -121,13 +124,13 @@ static void no_jump_when_the_next_start_is_in_the_ring(void **state)
 	struct tsi_joined a;
 
 	(void)state;
-	make(100, 50, 256, TSI_NEVER);
-	a = join(TSOCK_JOIN_EPOCH, 0);
-	fill();
-	tsi_membership_tail(&m, a.id, 30, 0);
-	tsi_membership_leave(&m, a.id);
-	assert_int_equal(join(TSOCK_JOIN_EPOCH, 100).start, 100);
-	assert_false(m.jumping);
+	membership_make(100, 50, 256, TSI_NEVER);
+	a = membership_join(TSOCK_JOIN_EPOCH, 0);
+	membership_fill();
+	tsi_membership_tail(&membership_m, a.id, 30, 0);
+	tsi_membership_leave(&membership_m, a.id);
+	assert_int_equal(membership_join(TSOCK_JOIN_EPOCH, 100).start, 100);
+	assert_false(membership_m.jumping);
 }
 
 static void when_only_waiting_readers_are_left_the_stream_skips(void **state)
@@ -135,15 +138,15 @@ static void when_only_waiting_readers_are_left_the_stream_skips(void **state)
 	struct tsi_joined a;
 
 	(void)state;
-	make(10000, 64, 128, TSI_NEVER);
-	a = join(TSOCK_JOIN_EPOCH, 0);
-	fill();
-	tsi_membership_tail(&m, a.id, 500, 0);
-	fill();
-	assert_int_equal(join(TSOCK_JOIN_EPOCH, 0).start, 10000);
-	tsi_membership_leave(&m, a.id);
-	tsi_membership_apply_jump(&m);
-	assert_int_equal(m.view[0].head, 10000);
+	membership_make(10000, 64, 128, TSI_NEVER);
+	a = membership_join(TSOCK_JOIN_EPOCH, 0);
+	membership_fill();
+	tsi_membership_tail(&membership_m, a.id, 500, 0);
+	membership_fill();
+	assert_int_equal(membership_join(TSOCK_JOIN_EPOCH, 0).start, 10000);
+	tsi_membership_leave(&membership_m, a.id);
+	tsi_membership_apply_jump(&membership_m);
+	assert_int_equal(membership_m.view[0].head, 10000);
 }
 
 /* The stage is done with the epoch, its reader is not. */
@@ -152,23 +155,23 @@ static void the_base_keeps_the_next_start_for_readers_of_views(void **state)
 	struct tsi_joined view;
 
 	(void)state;
-	make_views(1000, 64, 128, TSI_NEVER);
-	view = join_view(1, 0);
-	fill_all();
-	read_on(view.id, 0, 960);
+	membership_make_views(1000, 64, 128, TSI_NEVER);
+	view = membership_join_view(1, 0);
+	membership_fill_all();
+	membership_read_on(view.id, 0, 960);
 	/* Not 960 + 2 * 128. */
-	assert_int_equal(m.view[1].head, 1088);
-	assert_int_equal(m.view[0].head, 1128);
-	assert_int_equal(join(TSOCK_JOIN_EPOCH, 0).start, 1000);
-	tsi_membership_leave(&m, view.id + 1);
+	assert_int_equal(membership_m.view[1].head, 1088);
+	assert_int_equal(membership_m.view[0].head, 1128);
+	assert_int_equal(membership_join(TSOCK_JOIN_EPOCH, 0).start, 1000);
+	tsi_membership_leave(&membership_m, view.id + 1);
 	/* On the start, and about to leave. */
-	tsi_membership_tail(&m, view.id, 1000, 0);
-	fill_all();
-	assert_int_equal(m.view[0].head, 1128);
-	tsi_membership_leave(&m, view.id);
-	view = join_view(1, 1000);
+	tsi_membership_tail(&membership_m, view.id, 1000, 0);
+	membership_fill_all();
+	assert_int_equal(membership_m.view[0].head, 1128);
+	tsi_membership_leave(&membership_m, view.id);
+	view = membership_join_view(1, 1000);
 	assert_int_equal(view.start, 1000);
-	assert_false(m.jumping);
+	assert_false(membership_m.jumping);
 }
 
 static void a_chain_of_views_keeps_it_as_well(void **state)
@@ -176,15 +179,15 @@ static void a_chain_of_views_keeps_it_as_well(void **state)
 	struct tsi_joined chain;
 
 	(void)state;
-	make_views(1000, 64, 128, TSI_NEVER);
-	chain = join_view(3, 0);
-	fill_all();
-	read_on(chain.id, 0, 960);
-	assert_int_equal(m.view[3].head, 1088);
-	assert_int_equal(m.view[2].head, 1128);
-	assert_int_equal(m.view[0].head, 1128);
-	assert_int_equal(join_view(2, 0).start, 1000);
-	assert_int_equal(join_view(1, 0).start, 1000);
+	membership_make_views(1000, 64, 128, TSI_NEVER);
+	chain = membership_join_view(3, 0);
+	membership_fill_all();
+	membership_read_on(chain.id, 0, 960);
+	assert_int_equal(membership_m.view[3].head, 1088);
+	assert_int_equal(membership_m.view[2].head, 1128);
+	assert_int_equal(membership_m.view[0].head, 1128);
+	assert_int_equal(membership_join_view(2, 0).start, 1000);
+	assert_int_equal(membership_join_view(1, 0).start, 1000);
 }
 
 static void a_writer_asks_for_the_tail_that_passes_it(void **state)
@@ -193,16 +196,17 @@ static void a_writer_asks_for_the_tail_that_passes_it(void **state)
 	uint64_t gate, front;
 
 	(void)state;
-	make_views(1000, 1, 128, TSI_NEVER);
-	view = join_view(1, 0);
-	fill_all();
-	read_on(view.id, 0, 960);
-	tsi_membership_waits(&m, 0, &gate, &front);
-	assert_int_equal(tsi_membership_next_start(&m, 1), 1000);
-	assert_int_equal(tsi_membership_next_start(&m, 0), TSI_NEVER);
-	tsi_membership_tail(&m, view.id, 1001, 0);
-	assert_int_equal(tsi_membership_next_start(&m, 1), 2000);
-	assert_true(tsi_membership_limit(&m, 0) > 1128);
+	membership_make_views(1000, 1, 128, TSI_NEVER);
+	view = membership_join_view(1, 0);
+	membership_fill_all();
+	membership_read_on(view.id, 0, 960);
+	tsi_membership_waits(&membership_m, 0, &gate, &front);
+	assert_int_equal(tsi_membership_next_start(&membership_m, 1), 1000);
+	assert_int_equal(tsi_membership_next_start(&membership_m, 0),
+			 TSI_NEVER);
+	tsi_membership_tail(&membership_m, view.id, 1001, 0);
+	assert_int_equal(tsi_membership_next_start(&membership_m, 1), 2000);
+	assert_true(tsi_membership_limit(&membership_m, 0) > 1128);
 }
 
 /* Another one, which is gone, was far ahead. */
@@ -211,15 +215,15 @@ static void who_is_alone_gets_its_own_next_epoch(void **state)
 	struct tsi_joined a, b;
 
 	(void)state;
-	make(100, 50, 256, TSI_NEVER);
-	a = join(TSOCK_JOIN_EPOCH, 0);
-	b = join(TSOCK_JOIN_EPOCH, 0);
-	fill();
-	tsi_membership_tail(&m, a.id, 240, 0);
-	tsi_membership_leave(&m, a.id);
-	tsi_membership_tail(&m, b.id, 100, 0);
-	tsi_membership_leave(&m, b.id);
-	assert_int_equal(join(TSOCK_JOIN_EPOCH, 100).start, 100);
+	membership_make(100, 50, 256, TSI_NEVER);
+	a = membership_join(TSOCK_JOIN_EPOCH, 0);
+	b = membership_join(TSOCK_JOIN_EPOCH, 0);
+	membership_fill();
+	tsi_membership_tail(&membership_m, a.id, 240, 0);
+	tsi_membership_leave(&membership_m, a.id);
+	tsi_membership_tail(&membership_m, b.id, 100, 0);
+	tsi_membership_leave(&membership_m, b.id);
+	assert_int_equal(membership_join(TSOCK_JOIN_EPOCH, 100).start, 100);
 }
 
 /* A float32 validation set in the middle of its segments. */
@@ -232,19 +236,19 @@ static void a_segments_start_is_kept_for_who_joins_by_segment(void **state)
 	struct tsi_joined c;
 
 	(void)state;
-	make_views(1000, 64, 128, TSI_NEVER);
-	m.c.segments = 2;
-	m.c.bounds = bounds;
+	membership_make_views(1000, 64, 128, TSI_NEVER);
+	membership_m.c.segments = 2;
+	membership_m.c.bounds = bounds;
 	j.after = 500;
-	assert_int_equal(tsi_membership_join(&m, &j, 0, &c), 0);
+	assert_int_equal(tsi_membership_join(&membership_m, &j, 0, &c), 0);
 	assert_int_equal(c.start, 500);
-	fill_all();
-	read_on(c.id, 500, 1460);
-	assert_int_equal(m.view[0].head, 1628);
-	tsi_membership_tail(&m, c.id, 1500, 0);
-	tsi_membership_leave(&m, c.id);
+	membership_fill_all();
+	membership_read_on(c.id, 500, 1460);
+	assert_int_equal(membership_m.view[0].head, 1628);
+	tsi_membership_tail(&membership_m, c.id, 1500, 0);
+	tsi_membership_leave(&membership_m, c.id);
 	j.after = c.epoch_end;
-	assert_int_equal(tsi_membership_join(&m, &j, 0, &c), 0);
+	assert_int_equal(tsi_membership_join(&membership_m, &j, 0, &c), 0);
 	assert_int_equal(c.start, 1500);
 }
 
@@ -256,25 +260,25 @@ static void who_breaks_off_is_not_sent_to_where_others_were(void **state)
 	struct tsi_joined a, c;
 
 	(void)state;
-	make_views(10, 5, 40, TSI_NEVER);
-	m.c.segments = 2;
-	m.c.bounds = bounds;
-	a = join(TSOCK_JOIN_EPOCH, 0);
+	membership_make_views(10, 5, 40, TSI_NEVER);
+	membership_m.c.segments = 2;
+	membership_m.c.bounds = bounds;
+	a = membership_join(TSOCK_JOIN_EPOCH, 0);
 	j.after = 5;
-	assert_int_equal(tsi_membership_join(&m, &j, 0, &c), 0);
+	assert_int_equal(tsi_membership_join(&membership_m, &j, 0, &c), 0);
 	assert_int_equal(c.start, 5);
-	fill_all();
-	tsi_membership_tail(&m, a.id, 40, 0);
-	tsi_membership_tail(&m, c.id, 15, 0);
-	fill_all();
-	tsi_membership_tail(&m, a.id, 58, 0);
-	tsi_membership_leave(&m, a.id);
-	fill_all();
-	assert_int_equal(m.view[0].head, 60);
-	tsi_membership_leave(&m, c.id);
+	membership_fill_all();
+	tsi_membership_tail(&membership_m, a.id, 40, 0);
+	tsi_membership_tail(&membership_m, c.id, 15, 0);
+	membership_fill_all();
+	tsi_membership_tail(&membership_m, a.id, 58, 0);
+	tsi_membership_leave(&membership_m, a.id);
+	membership_fill_all();
+	assert_int_equal(membership_m.view[0].head, 60);
+	tsi_membership_leave(&membership_m, c.id);
 	j.after = c.epoch_end;
 	assert_int_equal(c.epoch_end, 15);
-	assert_int_equal(tsi_membership_join(&m, &j, 0, &c), 0);
+	assert_int_equal(tsi_membership_join(&membership_m, &j, 0, &c), 0);
 	assert_int_equal(c.start, 20);
 }
 
@@ -283,15 +287,15 @@ static void only_the_first_epoch_of_joining_now_is_short(void **state)
 	struct tsi_joined a;
 
 	(void)state;
-	make(1000, 64, 128, TSI_NEVER);
-	join(TSOCK_JOIN_EPOCH, 0);
-	fill();
-	a = join(TSOCK_JOIN_NOW, 0);
+	membership_make(1000, 64, 128, TSI_NEVER);
+	membership_join(TSOCK_JOIN_EPOCH, 0);
+	membership_fill();
+	a = membership_join(TSOCK_JOIN_NOW, 0);
 	assert_int_equal(a.start, 128);
 	assert_int_equal(a.epoch_end, 1000);
-	tsi_membership_leave(&m, a.id);
-	read_on(0, 0, 1024);
-	a = join(TSOCK_JOIN_NOW, a.epoch_end);
+	tsi_membership_leave(&membership_m, a.id);
+	membership_read_on(0, 0, 1024);
+	a = membership_join(TSOCK_JOIN_NOW, a.epoch_end);
 	assert_int_equal(a.start, 1000);
 	assert_int_equal(a.epoch_end, 2000);
 }
@@ -304,18 +308,18 @@ static void ranks_begin_where_every_ring_holds_the_start(void **state)
 	uint64_t start;
 
 	(void)state;
-	make_views(1000, 64, 128, TSI_NEVER);
-	a = hold_view(1, 0);
-	fill();
-	stage(1, 128);
-	tsi_membership_tail(&m, a.id, 100, 0);
-	fill();
-	assert_int_equal(m.view[0].claimed, 256);
-	assert_int_equal(m.view[1].claimed, 128);
-	assert_int_equal(tsi_membership_forecast(&m, &j, &start), 0);
+	membership_make_views(1000, 64, 128, TSI_NEVER);
+	a = membership_hold_view(1, 0);
+	membership_fill();
+	membership_stage(1, 128);
+	tsi_membership_tail(&membership_m, a.id, 100, 0);
+	membership_fill();
+	assert_int_equal(membership_m.view[0].claimed, 256);
+	assert_int_equal(membership_m.view[1].claimed, 128);
+	assert_int_equal(tsi_membership_forecast(&membership_m, &j, &start), 0);
 	assert_int_equal(start, 0);
 	j.together = true;
-	assert_int_equal(tsi_membership_forecast(&m, &j, &start), 0);
+	assert_int_equal(tsi_membership_forecast(&membership_m, &j, &start), 0);
 	assert_int_equal(start, 1000);
 }
 

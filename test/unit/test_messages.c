@@ -55,24 +55,24 @@ static int answers(void **state)
 {
 	struct tsi_routing_id peer;
 
-	if (open_both(state))
+	if (channel_open_both(state))
 		return -1;
-	begin(state);
-	tsi_waits_init(&waits, &readers, &m);
-	messages = (struct tsi_messages){ .sync = &sync_,
-					  .gate = &gate,
-					  .readers = &readers,
-					  .offers = &offers,
+	readers_begin(state);
+	tsi_waits_init(&waits, &readers_table, &membership_m);
+	messages = (struct tsi_messages){ .sync = &readers_sync,
+					  .gate = &readers_gate,
+					  .readers = &readers_table,
+					  .offers = &readers_offers,
 					  .waits = &waits };
 	messages.stream.max_batch = MAX_BATCH;
 	messages.stream.epoch_len = N;
-	return exchange(dealer, 1, &peer);
+	return channel_exchange(channel_dealer, 1, &peer);
 }
 
 static int ends(void **state)
 {
-	stop(state);
-	return close_both(state);
+	readers_stop(state);
+	return channel_close_both(state);
 }
 
 static struct tsi_msg_join join_of_a_consumer(void)
@@ -90,13 +90,15 @@ static void ask(struct tsi_msg *asked, struct tsi_msg *got)
 	bool ready;
 
 	asked->serial = 2;
-	assert_int_equal(tsi_zmq_send(dealer, NULL, asked), 0);
+	assert_int_equal(tsi_zmq_send(channel_dealer, NULL, asked), 0);
 	do {
 		assert_true(tsi_now_ms() < end);
-		assert_int_equal(tsi_zmq_poll(router, NULL, 0, 20, &ready), 0);
-		tsi_messages_answer(&messages, router);
-		assert_int_equal(tsi_zmq_poll(dealer, NULL, 0, 20, &ready), 0);
-	} while (tsi_zmq_recv(dealer, &peer, got) || got->serial != 2);
+		assert_int_equal(
+			tsi_zmq_poll(channel_router, NULL, 0, 20, &ready), 0);
+		tsi_messages_answer(&messages, channel_router);
+		assert_int_equal(
+			tsi_zmq_poll(channel_dealer, NULL, 0, 20, &ready), 0);
+	} while (tsi_zmq_recv(channel_dealer, &peer, got) || got->serial != 2);
 }
 
 /* The join gets an error that has text in it. */
@@ -110,7 +112,7 @@ static void is_refused(const struct tsi_msg_join *join, const char *text)
 	assert_int_equal(got.u.error.code, TSOCK_EREFUSED);
 	if (!strstr(got.u.error.text, text))
 		fail_msg("'%s' lacks '%s'", got.u.error.text, text);
-	assert_int_equal(tsi_offers_count(&offers), 0);
+	assert_int_equal(tsi_offers_count(&readers_offers), 0);
 }
 
 static void a_batch_has_a_sample_and_no_more_than_the_largest(void **state)
@@ -138,7 +140,7 @@ static void ranks_are_not_detached_one_by_one(void **state)
 	struct tsi_msg_join j = join_of_a_consumer();
 
 	(void)state;
-	tsi_readers_set_slow(&readers, TSOCK_SLOW_DETACH, 1000);
+	tsi_readers_set_slow(&readers_table, TSOCK_SLOW_DETACH, 1000);
 	j.world = 2;
 	is_refused(&j, "this stream detaches slow consumers one by one");
 }
@@ -175,11 +177,11 @@ static void a_consumer_goes_on_within_an_epoch(void **state)
  * this one is refused. */
 static void who_was_detached_goes_on_in_any_stream(void **state)
 {
-	struct tsi_offer o = offer_of(1);
+	struct tsi_offer o = readers_offer_of(1);
 	struct tsi_reply reply;
 
 	(void)state;
-	assert_int_equal(join_by(&o, &reply), 0);
+	assert_int_equal(readers_join_by(&o, &reply), 0);
 	o.join.epoch_end = N;
 	is_refused(&o.join, "can't go on at sample 0");
 	o.join.detached = 1;

@@ -47,8 +47,8 @@ static bool on_progress(void *arg, const struct tsi_pack_progress *p)
 static int pack_to(const char *to, unsigned threads, unsigned batch)
 {
 	struct tsi_pack_opts o = {
-		.format = options.format,
-		.source = options.folder,
+		.format = worker_options.format,
+		.source = worker_options.folder,
 		.dest = to,
 		.shard_size = 30000,
 		.threads = threads,
@@ -88,21 +88,21 @@ static void put_files(void)
 			b.len = b.len * 3 / 4;
 		snprintf(name, sizeof(name), "%c/%02u.jpg", "abc"[i % 3], i);
 		if (i == 10)
-			put(name, "no image at all", 15);
+			worker_put(name, "no image at all", 15);
 		else
-			put(name, b.data, b.len);
+			worker_put(name, b.data, b.len);
 		free(b.data);
 	}
-	put_image("b/x.png");
-	put("c/empty.jpg", "", 0);
+	worker_put_image("b/x.png");
+	worker_put("c/empty.jpg", "", 0);
 }
 
 static int setup_pack(void **state)
 {
-	int err = make_root(state);
+	int err = worker_make_root(state);
 
-	snprintf(dest, sizeof(dest), "%s-pack", root);
-	snprintf(other, sizeof(other), "%s-other", root);
+	snprintf(dest, sizeof(dest), "%s-pack", worker_root);
+	snprintf(other, sizeof(other), "%s-other", worker_root);
 	stop_after = 0;
 	return err;
 }
@@ -114,7 +114,7 @@ static int teardown_pack(void **state)
 	snprintf(command, sizeof(command),
 		 "rm -rf '%s' '%s' '%s.part' '%s.part'", dest, other, dest,
 		 other);
-	return system(command) || remove_root(state);
+	return system(command) || worker_remove_root(state);
 }
 
 static const struct tsi_recipe *recipe_at(unsigned k)
@@ -144,12 +144,13 @@ static void make_all(const char *folder, const struct tsi_format *f,
 {
 	struct tsi_sampler *s;
 
-	options.folder = folder;
-	options.format = f;
-	options.recipe = recipe;
-	s = open_sampler();
+	worker_options.folder = folder;
+	worker_options.format = f;
+	worker_options.recipe = recipe;
+	s = worker_open_sampler();
 	memset(m, 0, sizeof(*m));
-	assert_int_equal(make(s, DEPTH, m->sample, 48, &m->substituted), 0);
+	assert_int_equal(worker_make(s, DEPTH, m->sample, 48, &m->substituted),
+			 0);
 	m->bad = tsi_badlist_count(tsi_sampler_badlist(s));
 	tsi_badlist_each(tsi_sampler_badlist(s), list_bad, m);
 	tsi_sampler_close(s);
@@ -164,7 +165,7 @@ static void a_pack_gives_the_samples_of_its_source(void **state)
 
 	(void)state;
 	put_files();
-	options.order = TSOCK_ORDER_PHILOX;
+	worker_options.order = TSOCK_ORDER_PHILOX;
 	pack_all(dest);
 	assert_int_equal(progress.samples, FILES + 2);
 	assert_int_equal(progress.done, FILES + 2);
@@ -174,8 +175,8 @@ static void a_pack_gives_the_samples_of_its_source(void **state)
 	assert_int_equal(progress.bad, 3);
 	assert_true(progress.shards > 1);
 	for (unsigned preset = 0; preset < 2; preset++) {
-		make_all(root, &tsi_format_imagefolder, recipe_at(preset),
-			 &want);
+		make_all(worker_root, &tsi_format_imagefolder,
+			 recipe_at(preset), &want);
 		assert_true(want.substituted >= 6);
 		for (unsigned k = 0; k < 3; k++) {
 			make_all(dest, as[k], recipe_at(preset), &got);
@@ -200,7 +201,7 @@ static void a_pack_has_the_sources_names_and_classes(void **state)
 	(void)state;
 	put_files();
 	pack_all(dest);
-	o.root = root;
+	o.root = worker_root;
 	assert_int_equal(tsi_index_open(&o, &a), 0);
 	o.root = dest;
 	assert_int_equal(tsi_index_open(&o, &b), 0);
@@ -227,16 +228,16 @@ static void shards_of_tar_files_are_packed(void **state)
 	struct tar_gen t = { 0 };
 
 	(void)state;
-	three(&t);
+	shard_three(&t);
 	tar_gen_end(&t);
-	write_tar(&t, "s.tar");
-	options.format = &tsi_format_webdataset;
+	shard_write_tar(&t, "s.tar");
+	worker_options.format = &tsi_format_webdataset;
 	pack_all(dest);
-	make_all(root, &tsi_format_webdataset, recipe_at(0), &want);
+	make_all(worker_root, &tsi_format_webdataset, recipe_at(0), &want);
 	make_all(dest, &tsi_format_webdataset, recipe_at(0), &got);
 	assert_memory_equal(want.sample, got.sample, sizeof(want.sample));
 	/* And a pack of the pack is the same. */
-	options.folder = dest;
+	worker_options.folder = dest;
 	pack_all(other);
 	make_all(other, &tsi_format_packed, recipe_at(0), &got);
 	assert_memory_equal(want.sample, got.sample, sizeof(want.sample));
@@ -377,7 +378,7 @@ static void what_is_there_is_never_overwritten(void **state)
 	int fd;
 
 	(void)state;
-	put_five();
+	worker_put_five();
 	pack_all(other);
 	refuse(TSOCK_EEXIST, "a pack already");
 	snprintf(path, sizeof(path), "%s/pack.index", other);
@@ -394,7 +395,7 @@ static void what_is_there_is_never_overwritten(void **state)
 	assert_int_equal(flock(fd, LOCK_EX), 0);
 	refuse(TSOCK_EEXIST, "another process");
 	close(fd);
-	put_image("a/2.png");
+	worker_put_image("a/2.png");
 	refuse(TSOCK_EARG, "another data set");
 }
 
@@ -460,7 +461,7 @@ static void a_damaged_index_is_refused(void **state)
 	struct stat st;
 
 	(void)state;
-	put_five();
+	worker_put_five();
 	pack_all(dest);
 	o.root = dest;
 	snprintf(path, sizeof(path), "%s/pack.index", dest);

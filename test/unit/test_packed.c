@@ -103,7 +103,7 @@ static void check_pixels(const struct image_gen_bytes *f,
 			 const struct image_gen_bytes *packed, uint64_t seed)
 {
 	unsigned fast = (1u << seed % 5) / 2;
-	struct jpeg_picture want = jpeg_reference_fast(f, fast);
+	struct jpeg_picture want = jpeg_region_reference_fast(f, fast);
 
 	for (enum tsi_simd l = TSI_SIMD_SCALAR; l <= tsi_simd_best(); l++) {
 		struct tsi_decoder *d;

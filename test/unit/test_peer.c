@@ -35,10 +35,10 @@ static void a_killed_consumer_is_gone(void **s)
 	kill(pid, SIGSTOP);
 	assert_false(tsi_peer_gone(v.pidfd, v.sock));
 	kill(pid, SIGKILL);
-	wait_for(v.pidfd);
+	fdpass_wait_for(v.pidfd);
 	/* Before anybody has waited for it. */
 	assert_true(tsi_peer_gone(v.pidfd, v.sock));
-	assert_int_equal(exit_status(pid), 1000 + SIGKILL);
+	assert_int_equal(fdpass_exit_status(pid), 1000 + SIGKILL);
 	assert_true(tsi_peer_gone(v.pidfd, v.sock));
 	/* An answer to the dead is an error, and no signal. */
 	assert_int_equal(tsi_fdpass_reply(v.sock, &a, NULL, 0), TSOCK_EPROTO);
@@ -79,15 +79,15 @@ static void a_killed_producer_is_gone(void **s)
 		assert_false(tsi_peer_gone(k.producer, k.sock));
 		assert_false(tsi_peer_gone(-1, k.sock));
 		kill(pid, SIGKILL);
-		wait_for(k.producer);
+		fdpass_wait_for(k.producer);
 		assert_true(tsi_peer_gone(k.producer, k.sock));
 		if (keep) {
-			wait_for(k.sock);
+			fdpass_wait_for(k.sock);
 			assert_true(tsi_peer_gone(-1, k.sock));
 			close(k.sock);
 		}
 		close(k.producer);
-		exit_status(pid);
+		fdpass_exit_status(pid);
 		assert_int_equal(
 			tsi_fdpass_listen(fdpass_path, &fdpass_listener), 0);
 	}

@@ -67,18 +67,19 @@ static int start_stream(void **state)
 {
 	struct tsock_opts o = TSOCK_OPTS_INIT;
 
-	if (make_root(state))
+	if (worker_make_root(state))
 		return -1;
-	put_five();
-	options.name = "pool";
-	options.threads = 3;
-	options.io = TSI_READER_PREAD;
-	options.image_memory = 1 << 20;
-	options.ring = 64;
-	options.max_batch = 8;
+	worker_put_five();
+	worker_options.name = "pool";
+	worker_options.threads = 3;
+	worker_options.io = TSI_READER_PREAD;
+	worker_options.image_memory = 1 << 20;
+	worker_options.ring = 64;
+	worker_options.max_batch = 8;
 	o.batch_size = EPOCH;
-	if (setenv("TSOCK_DIR", root, 1) ||
-	    tsi_service_open(&options, &service) || tsi_service_start(service))
+	if (setenv("TSOCK_DIR", worker_root, 1) ||
+	    tsi_service_open(&worker_options, &service) ||
+	    tsi_service_start(service))
 		return -1;
 	pool = tsi_service_pool(service);
 	return tsock_open("pool", &o, &consumer) || tsock_begin(consumer);
@@ -88,7 +89,7 @@ static int stop_stream(void **state)
 {
 	tsock_close(consumer);
 	tsi_service_close(service);
-	return remove_root(state);
+	return worker_remove_root(state);
 }
 
 static tsock_batch *next_batch(void)
@@ -110,8 +111,8 @@ static void read_epoch(uint64_t epoch)
 	unsigned substituted;
 
 	assert_true(epoch * EPOCH + EPOCH <= 64);
-	assert_int_equal(make(tsi_service_sampler(service), 1, want,
-			      epoch * EPOCH + EPOCH, &substituted),
+	assert_int_equal(worker_make(tsi_service_sampler(service), 1, want,
+				     epoch * EPOCH + EPOCH, &substituted),
 			 0);
 	for (unsigned i = 0; i < EPOCH; i++) {
 		const struct sample *w = &want[epoch * EPOCH + i];
@@ -244,7 +245,8 @@ static void consumers_are_told_of_a_file_that_is_read_slowly(void **state)
 	(void)state;
 	atomic_store(&disk_hangs, true);
 	read_until_said(" to be read for ", text);
-	snprintf(want, sizeof(want), ", which has been waiting for %s/", root);
+	snprintf(want, sizeof(want), ", which has been waiting for %s/",
+		 worker_root);
 	assert_non_null(strstr(text, want));
 	assert_non_null(strstr(text, ".png to be read for "));
 	atomic_store(&disk_hangs, false);

@@ -109,7 +109,7 @@ static bool tells_what_is_cached(void)
 	ssize_t n;
 	int fd;
 
-	snprintf(path, sizeof(path), "%s/told", root);
+	snprintf(path, sizeof(path), "%s/told", worker_root);
 	fd = open(path, O_RDWR | O_CREAT, 0600);
 	assert_true(fd >= 0);
 	assert_int_equal(write(fd, "", 1), 1);
@@ -137,7 +137,7 @@ static void put_folder(void)
 
 	for (unsigned i = 0; i < EPOCH; i++) {
 		snprintf(name, sizeof(name), "%c/%u.png", 'a' + i % 3, i);
-		put_image(name);
+		worker_put_image(name);
 	}
 }
 
@@ -148,18 +148,18 @@ static void put_shards(void)
 
 	for (unsigned i = 0; i < EPOCH; i++) {
 		snprintf(name, sizeof(name), "%03u.png", i);
-		tar_gen_file(&t, name, png, sizeof(png));
+		tar_gen_file(&t, name, worker_png, sizeof(worker_png));
 		snprintf(name, sizeof(name), "%03u.cls", i);
 		tar_gen_text(&t, name, i % 2 ? "1" : "0");
 		if (i % 60 != 59)
 			continue;
 		tar_gen_end(&t);
 		snprintf(name, sizeof(name), "s%u.tar", i);
-		put(name, t.data, t.len);
+		worker_put(name, t.data, t.len);
 		free(t.data);
 		t = (struct tar_gen){ 0 };
 	}
-	options.format = &tsi_format_webdataset;
+	worker_options.format = &tsi_format_webdataset;
 }
 
 static uint64_t produced(struct tsi_service *s)
@@ -190,18 +190,18 @@ static struct tsi_service *start(unsigned threads, uint32_t ring,
 	struct tsock_opts o = TSOCK_OPTS_INIT;
 	struct tsi_service *s;
 
-	options.name = "steady";
-	options.threads = threads;
-	options.image_memory = 1 << 20;
-	options.open_files = 8;
-	options.ring = ring;
-	options.max_batch = BATCH;
-	options.join_window = 1;
-	options.io = io;
+	worker_options.name = "steady";
+	worker_options.threads = threads;
+	worker_options.image_memory = 1 << 20;
+	worker_options.open_files = 8;
+	worker_options.ring = ring;
+	worker_options.max_batch = BATCH;
+	worker_options.join_window = 1;
+	worker_options.io = io;
 	o.batch_size = BATCH;
 	o.dtype = dtype;
-	assert_int_equal(setenv("TSOCK_DIR", root, 1), 0);
-	if (tsi_service_open(&options, &s) || tsi_service_start(s) ||
+	assert_int_equal(setenv("TSOCK_DIR", worker_root, 1), 0);
+	if (tsi_service_open(&worker_options, &s) || tsi_service_start(s) ||
 	    tsock_open("steady", &o, t) || tsock_begin(*t))
 		fail_msg("%s", tsock_errmsg());
 	return s;
@@ -290,7 +290,7 @@ static void no_lock_is_taken_in_a_shuffled_order(void **state)
 	if (SANITIZED || !has_uring())
 		skip();
 	put_folder();
-	options.order = TSOCK_ORDER_PHILOX;
+	worker_options.order = TSOCK_ORDER_PHILOX;
 	fill_ring(TSOCK_U8, FEW);
 }
 
@@ -300,7 +300,7 @@ static void no_lock_is_taken_for_a_part_of_a_file(void **state)
 	if (SANITIZED || !has_uring())
 		skip();
 	put_shards();
-	options.order = TSOCK_ORDER_TORCH;
+	worker_options.order = TSOCK_ORDER_TORCH;
 	fill_ring(TSOCK_U8, FEW);
 }
 
@@ -315,7 +315,8 @@ static void few_locks_are_taken_for_a_reader_of_float32(void **state)
 }
 
 #define in_a_tree(test) \
-	cmocka_unit_test_setup_teardown(test, make_root, remove_root)
+	cmocka_unit_test_setup_teardown(test, worker_make_root, \
+					worker_remove_root)
 
 int main(void)
 {

@@ -43,17 +43,17 @@ static void attach_sleeper(uint64_t want)
 {
 	memset(&sleeper, 0, sizeof(sleeper));
 	tsi_tail_page_sleep(&sleeper, want);
-	tsi_sync_lock(&sync_);
-	tsi_ring_attach(&base.ring, 0, &sleeper);
-	join(TSOCK_JOIN_EPOCH, 0);
-	tsi_sync_unlock(&sync_);
+	tsi_sync_lock(&production_sync);
+	tsi_ring_attach(&production_base.ring, 0, &sleeper);
+	membership_join(TSOCK_JOIN_EPOCH, 0);
+	tsi_sync_unlock(&production_sync);
 }
 
 static void commit_another(void)
 {
-	tsi_production_commit(&p, 1, 1);
+	tsi_production_commit(&production_p, 1, 1);
 	/* Another thread has the turn to publish, so the head stays. */
-	assert_int_equal(head(), 1);
+	assert_int_equal(production_head(), 1);
 }
 
 static void who_publishes_looks_for_more_at_the_end(void **state)
@@ -61,14 +61,14 @@ static void who_publishes_looks_for_more_at_the_end(void **state)
 	uint64_t first;
 
 	(void)state;
-	begin();
+	production_begin();
 	attach_sleeper(1);
-	assert_int_equal(tsi_production_claim(&p, 2, &first), 2);
+	assert_int_equal(tsi_production_claim(&production_p, 2, &first), 2);
 	atomic_store(&while_it_wakes, commit_another);
-	tsi_production_commit(&p, 0, 1);
+	tsi_production_commit(&production_p, 0, 1);
 	assert_null(atomic_load(&while_it_wakes));
-	assert_int_equal(head(), 2);
-	end();
+	assert_int_equal(production_head(), 2);
+	production_end();
 }
 
 static _Atomic bool has_lock;
@@ -77,10 +77,10 @@ static pthread_t locker;
 static void *lock_once(void *arg)
 {
 	(void)arg;
-	tsi_sync_lock(&sync_);
+	tsi_sync_lock(&production_sync);
 	atomic_store(&has_lock, true);
-	assert_int_equal(tsi_membership_head(&m, 0), 1);
-	tsi_sync_unlock(&sync_);
+	assert_int_equal(tsi_membership_head(&membership_m, 0), 1);
+	tsi_sync_unlock(&production_sync);
 	return NULL;
 }
 
@@ -99,15 +99,15 @@ static void the_lock_waits_for_who_publishes(void **state)
 	uint64_t first;
 
 	(void)state;
-	begin();
+	production_begin();
 	attach_sleeper(1);
-	assert_int_equal(tsi_production_claim(&p, 1, &first), 1);
+	assert_int_equal(tsi_production_claim(&production_p, 1, &first), 1);
 	atomic_store(&has_lock, false);
 	atomic_store(&while_it_wakes, try_to_lock);
-	tsi_production_commit(&p, 0, 1);
+	tsi_production_commit(&production_p, 0, 1);
 	pthread_join(locker, NULL);
 	assert_true(atomic_load(&has_lock));
-	end();
+	production_end();
 }
 
 /* ---- what comes while the lock is held ---- */
@@ -117,20 +117,20 @@ static void what_is_committed_meanwhile_is_published_at_the_end(void **state)
 	uint64_t first;
 
 	(void)state;
-	begin_with_reader();
-	assert_int_equal(tsi_production_claim(&p, 2, &first), 2);
-	tsi_sync_lock(&sync_);
-	tsi_production_commit(&p, 0, 1);
-	assert_int_equal(head(), 0);
-	tsi_sync_unlock(&sync_);
-	assert_int_equal(head(), 1);
+	production_begin_with_reader();
+	assert_int_equal(tsi_production_claim(&production_p, 2, &first), 2);
+	tsi_sync_lock(&production_sync);
+	tsi_production_commit(&production_p, 0, 1);
+	assert_int_equal(production_head(), 0);
+	tsi_sync_unlock(&production_sync);
+	assert_int_equal(production_head(), 1);
 	/* A thread that wants to wait may wait for that. */
-	tsi_sync_lock(&sync_);
-	tsi_production_commit(&p, 1, 1);
-	tsi_sync_wait_staged(&sync_, INT64_MAX);
-	assert_int_equal(tsi_membership_head(&m, 0), 2);
-	tsi_sync_unlock(&sync_);
-	end();
+	tsi_sync_lock(&production_sync);
+	tsi_production_commit(&production_p, 1, 1);
+	tsi_sync_wait_staged(&production_sync, INT64_MAX);
+	assert_int_equal(tsi_membership_head(&membership_m, 0), 2);
+	tsi_sync_unlock(&production_sync);
+	production_end();
 }
 
 /* ---- one thread ---- */
@@ -141,22 +141,22 @@ static void a_slot_is_not_done_in_the_next_round(void **state)
 	uint64_t first;
 
 	(void)state;
-	begin();
-	tsi_sync_lock(&sync_);
-	j = join(TSOCK_JOIN_EPOCH, 0);
-	tsi_sync_unlock(&sync_);
-	assert_int_equal(tsi_production_claim(&p, C, &first), C);
-	tsi_production_commit(&p, 0, C);
-	assert_int_equal(head(), C);
-	tsi_sync_lock(&sync_);
-	assert_int_equal(tsi_membership_tail(&m, j.id, C, 0), 0);
-	tsi_sync_unlock(&sync_);
-	assert_int_equal(tsi_production_claim(&p, 2, &first), 2);
-	tsi_production_commit(&p, C + 1, 1);
-	assert_int_equal(head(), C);
-	tsi_production_commit(&p, C, 1);
-	assert_int_equal(head(), C + 2);
-	end();
+	production_begin();
+	tsi_sync_lock(&production_sync);
+	j = membership_join(TSOCK_JOIN_EPOCH, 0);
+	tsi_sync_unlock(&production_sync);
+	assert_int_equal(tsi_production_claim(&production_p, C, &first), C);
+	tsi_production_commit(&production_p, 0, C);
+	assert_int_equal(production_head(), C);
+	tsi_sync_lock(&production_sync);
+	assert_int_equal(tsi_membership_tail(&membership_m, j.id, C, 0), 0);
+	tsi_sync_unlock(&production_sync);
+	assert_int_equal(tsi_production_claim(&production_p, 2, &first), 2);
+	tsi_production_commit(&production_p, C + 1, 1);
+	assert_int_equal(production_head(), C);
+	tsi_production_commit(&production_p, C, 1);
+	assert_int_equal(production_head(), C + 2);
+	production_end();
 }
 
 /* Samples that nobody has claimed are not published. */
@@ -165,13 +165,13 @@ static void a_commit_without_a_claim_moves_nothing(void **state)
 	uint64_t first;
 
 	(void)state;
-	begin_with_reader();
-	tsi_production_commit(&p, 0, 2);
-	assert_int_equal(head(), 0);
-	assert_int_equal(tsi_production_claim(&p, 1, &first), 1);
-	tsi_production_commit(&p, 5, 1);
-	assert_int_equal(head(), 1);
-	end();
+	production_begin_with_reader();
+	tsi_production_commit(&production_p, 0, 2);
+	assert_int_equal(production_head(), 0);
+	assert_int_equal(tsi_production_claim(&production_p, 1, &first), 1);
+	tsi_production_commit(&production_p, 5, 1);
+	assert_int_equal(production_head(), 1);
+	production_end();
 }
 
 static void a_server_that_stops_grants_nothing(void **state)
@@ -179,15 +179,15 @@ static void a_server_that_stops_grants_nothing(void **state)
 	uint64_t first;
 
 	(void)state;
-	begin_with_reader();
-	assert_int_equal(tsi_production_claim(&p, 1, &first), 1);
-	tsi_sync_lock(&sync_);
-	tsi_production_stop(&p);
-	tsi_sync_unlock(&sync_);
-	assert_int_equal(tsi_production_claim(&p, 1, &first), 0);
-	tsi_production_commit(&p, 0, 1);
-	assert_int_equal(head(), 1);
-	end();
+	production_begin_with_reader();
+	assert_int_equal(tsi_production_claim(&production_p, 1, &first), 1);
+	tsi_sync_lock(&production_sync);
+	tsi_production_stop(&production_p);
+	tsi_sync_unlock(&production_sync);
+	assert_int_equal(tsi_production_claim(&production_p, 1, &first), 0);
+	tsi_production_commit(&production_p, 0, 1);
+	assert_int_equal(production_head(), 1);
+	production_end();
 }
 
 static void a_stream_that_failed_grants_nothing(void **state)
@@ -195,13 +195,13 @@ static void a_stream_that_failed_grants_nothing(void **state)
 	uint64_t first;
 
 	(void)state;
-	begin();
-	tsi_sync_lock(&sync_);
-	join(TSOCK_JOIN_EPOCH, 0);
-	tsi_gate_fail(&gate, "no disk");
-	tsi_sync_unlock(&sync_);
-	assert_int_equal(tsi_production_claim(&p, 1, &first), 0);
-	end();
+	production_begin();
+	tsi_sync_lock(&production_sync);
+	membership_join(TSOCK_JOIN_EPOCH, 0);
+	tsi_gate_fail(&production_gate, "no disk");
+	tsi_sync_unlock(&production_sync);
+	assert_int_equal(tsi_production_claim(&production_p, 1, &first), 0);
+	production_end();
 }
 
 /* The jump is carried out by who commits the last sample before it. */
@@ -211,26 +211,26 @@ static void the_last_commit_before_a_jump_carries_it_out(void **state)
 	uint64_t first;
 
 	(void)state;
-	begin();
-	tsi_sync_lock(&sync_);
-	j = join(TSOCK_JOIN_EPOCH, 0);
-	tsi_sync_unlock(&sync_);
-	assert_int_equal(tsi_production_claim(&p, 2, &first), 2);
-	tsi_sync_lock(&sync_);
-	tsi_membership_leave(&m, j.id);
-	j = join(TSOCK_JOIN_EPOCH, 2 * N);
-	assert_true(tsi_membership_jumping(&m));
-	tsi_gate_changed(&gate);
-	tsi_sync_unlock(&sync_);
-	assert_int_equal(tsi_production_claim(&p, 1, &first), 0);
-	tsi_production_commit(&p, 1, 1);
-	assert_int_equal(head(), 0);
-	tsi_production_commit(&p, 0, 1);
-	assert_int_equal(head(), j.start);
+	production_begin();
+	tsi_sync_lock(&production_sync);
+	j = membership_join(TSOCK_JOIN_EPOCH, 0);
+	tsi_sync_unlock(&production_sync);
+	assert_int_equal(tsi_production_claim(&production_p, 2, &first), 2);
+	tsi_sync_lock(&production_sync);
+	tsi_membership_leave(&membership_m, j.id);
+	j = membership_join(TSOCK_JOIN_EPOCH, 2 * N);
+	assert_true(tsi_membership_jumping(&membership_m));
+	tsi_gate_changed(&production_gate);
+	tsi_sync_unlock(&production_sync);
+	assert_int_equal(tsi_production_claim(&production_p, 1, &first), 0);
+	tsi_production_commit(&production_p, 1, 1);
+	assert_int_equal(production_head(), 0);
+	tsi_production_commit(&production_p, 0, 1);
+	assert_int_equal(production_head(), j.start);
 	assert_int_equal(j.start, 2 * N);
-	assert_int_equal(tsi_production_claim(&p, 1, &first), 1);
+	assert_int_equal(tsi_production_claim(&production_p, 1, &first), 1);
 	assert_int_equal(first, 2 * N);
-	end();
+	production_end();
 }
 
 static void the_last_commit_ends_the_stream(void **state)
@@ -238,19 +238,21 @@ static void the_last_commit_ends_the_stream(void **state)
 	uint64_t first;
 
 	(void)state;
-	begin();
-	m.c.end = N;
-	tsi_sync_lock(&sync_);
-	join(TSOCK_JOIN_EPOCH, 0);
-	tsi_sync_unlock(&sync_);
-	assert_int_equal(tsi_production_claim(&p, N, &first), N);
-	assert_int_equal(tsi_production_claim(&p, 1, &first), 0);
-	tsi_production_commit(&p, 0, N - 1);
-	assert_int_equal(atomic_load(&base.ring.shared->state), TSI_RING_OPEN);
-	tsi_production_commit(&p, N - 1, 1);
-	assert_int_equal(head(), N);
-	assert_int_equal(atomic_load(&base.ring.shared->state), TSI_RING_ENDED);
-	end();
+	production_begin();
+	membership_m.c.end = N;
+	tsi_sync_lock(&production_sync);
+	membership_join(TSOCK_JOIN_EPOCH, 0);
+	tsi_sync_unlock(&production_sync);
+	assert_int_equal(tsi_production_claim(&production_p, N, &first), N);
+	assert_int_equal(tsi_production_claim(&production_p, 1, &first), 0);
+	tsi_production_commit(&production_p, 0, N - 1);
+	assert_int_equal(atomic_load(&production_base.ring.shared->state),
+			 TSI_RING_OPEN);
+	tsi_production_commit(&production_p, N - 1, 1);
+	assert_int_equal(production_head(), N);
+	assert_int_equal(atomic_load(&production_base.ring.shared->state),
+			 TSI_RING_ENDED);
+	production_end();
 }
 
 int main(void)

@@ -15,33 +15,33 @@ static struct tsi_offer offer_of_rank(uint32_t rank)
 	struct tsi_offer o[2];
 
 	for (uint32_t i = 0; i < 2; i++) {
-		o[i] = offer_of((uint8_t)(1 + i));
+		o[i] = readers_offer_of((uint8_t)(1 + i));
 		o[i].join.world = 2;
 		o[i].join.rank = i;
 		memset(o[i].join.job, 'j', TSOCK_JOB);
-		tsi_jobs_ask(&readers.jobs, &o[i].join, tsi_now_ms());
+		tsi_jobs_ask(&readers_table.jobs, &o[i].join, tsi_now_ms());
 	}
 	return o[rank];
 }
 
 static int joins(const struct tsi_offer *o)
 {
-	return join_by(o, &reply);
+	return readers_join_by(o, &reply);
 }
 
 /* A reader that has come so far that the ring no longer holds sample 0. */
 static void pass_the_first_samples(unsigned id)
 {
-	struct tsi_tail_page *page = page_of(id);
+	struct tsi_tail_page *page = readers_page_of(id);
 
 	tsi_tail_page_move(page, C);
 	munmap(page, sizeof(*page));
 	/* Other ranks of its job are waited for no longer. */
-	tsi_membership_keep(&m, TSI_NEVER);
-	fill_all();
-	tsi_membership_tail(&m, id, C, 0);
-	fill_all();
-	assert_int_equal(tsi_membership_head(&m, 0), 2 * C);
+	tsi_membership_keep(&membership_m, TSI_NEVER);
+	membership_fill_all();
+	tsi_membership_tail(&membership_m, id, C, 0);
+	membership_fill_all();
+	assert_int_equal(tsi_membership_head(&membership_m, 0), 2 * C);
 }
 
 static void said(const char *text)
@@ -54,18 +54,18 @@ static void said(const char *text)
 static void nobody_joins_before_it_is_known_where_others_return(void **state)
 {
 	struct tsi_reader_row row = { .nonce = { 9 } };
-	struct tsi_offer o = offer_of(1);
+	struct tsi_offer o = readers_offer_of(1);
 	uint64_t from;
 
 	(void)state;
-	assert_true(tsi_returners_add(&readers.returners, &row, 0));
+	assert_true(tsi_returners_add(&readers_table.returners, &row, 0));
 	assert_int_equal(joins(&o), TSOCK_EAGAIN);
-	assert_int_equal(m.count, 0);
-	assert_true(tsi_returners_take(&readers.returners, row.nonce));
-	assert_int_equal(tsi_returners_step(&readers.returners, 0, &from),
+	assert_int_equal(membership_m.count, 0);
+	assert_true(tsi_returners_take(&readers_table.returners, row.nonce));
+	assert_int_equal(tsi_returners_step(&readers_table.returners, 0, &from),
 			 TSI_RETURNERS_RELEASE);
 	assert_int_equal(joins(&o), 0);
-	assert_true(tsi_readers_has(&readers, o.join.nonce));
+	assert_true(tsi_readers_has(&readers_table, o.join.nonce));
 }
 
 static void a_rank_whose_job_was_forgotten_asks_again(void **state)
@@ -73,10 +73,10 @@ static void a_rank_whose_job_was_forgotten_asks_again(void **state)
 	struct tsi_offer o = offer_of_rank(0);
 
 	(void)state;
-	memset(&readers.jobs, 0, sizeof(readers.jobs));
+	memset(&readers_table.jobs, 0, sizeof(readers_table.jobs));
 	assert_int_equal(joins(&o), TSOCK_EAGAIN);
 	said("the job's ranks came too late");
-	assert_int_equal(m.count, 0);
+	assert_int_equal(membership_m.count, 0);
 }
 
 static void ranks_that_go_on_go_on_at_one_sample(void **state)
@@ -94,7 +94,7 @@ static void ranks_that_go_on_go_on_at_one_sample(void **state)
 	said("rank 1 goes on at sample 4, and the other ranks of its job at 0");
 	o.join.position = 0;
 	assert_int_equal(joins(&o), 0);
-	assert_int_equal(m.count, 2);
+	assert_int_equal(membership_m.count, 2);
 }
 
 /* Before it has its reply: the base ring goes on meanwhile for a GPU's. */
@@ -105,30 +105,30 @@ static void a_start_is_kept_from_the_first_rank_s_join_on(void **state)
 	(void)state;
 	o.view = 1;
 	assert_int_equal(joins(&o), 0);
-	assert_int_equal(tsi_membership_kept(&m), 0);
+	assert_int_equal(tsi_membership_kept(&membership_m), 0);
 	assert_int_equal(joins(&other), 0);
 	assert_int_equal(reply.start, 0);
-	tsi_readers_confirm(&readers, &other, reply.row);
-	assert_int_equal(tsi_membership_kept(&m), TSI_NEVER);
+	tsi_readers_confirm(&readers_table, &other, reply.row);
+	assert_int_equal(tsi_membership_kept(&membership_m), TSI_NEVER);
 }
 
 /* A GPU's batch comes back when its copy has ended; its process may not. */
 static void what_a_dead_reader_had_taken_counts_as_read(void **state)
 {
-	struct tsi_offer o = offer_of(1);
+	struct tsi_offer o = readers_offer_of(1);
 	struct tsi_tail_page *page;
 
 	(void)state;
 	assert_int_equal(joins(&o), 0);
-	fill_all();
-	page = page_of(reply.row);
+	membership_fill_all();
+	page = readers_page_of(reply.row);
 	atomic_store(&page->position, 20);
 	munmap(page, sizeof(*page));
-	assert_int_equal(m.greatest, 0);
+	assert_int_equal(membership_m.greatest, 0);
 	/* The other end of its connection is closed. */
-	tsi_readers_reap(&readers);
-	assert_int_equal(m.count, 0);
-	assert_int_equal(m.greatest, 20);
+	tsi_readers_reap(&readers_table);
+	assert_int_equal(membership_m.count, 0);
+	assert_int_equal(membership_m.greatest, 20);
 }
 
 /* The rank has read the epoch that the first rank begins with. */
@@ -164,80 +164,82 @@ static void a_start_that_is_gone_is_missed_by_ranks_that_stay(void **state)
 static void who_cannot_return_to_its_job_makes_none(void **state)
 {
 	struct tsi_reader_row row = { .nonce = { 9 }, .together = 1 };
-	struct tsi_offer o = offer_of(1);
+	struct tsi_offer o = readers_offer_of(1);
 	uint64_t from;
 
 	(void)state;
 	assert_int_equal(joins(&o), 0);
 	pass_the_first_samples(reply.row);
-	assert_true(tsi_returners_add(&readers.returners, &row, 0));
-	assert_int_equal(tsi_returners_step(&readers.returners, 600, &from),
-			 TSI_RETURNERS_HOLD);
-	o = offer_of(2);
+	assert_true(tsi_returners_add(&readers_table.returners, &row, 0));
+	assert_int_equal(
+		tsi_returners_step(&readers_table.returners, 600, &from),
+		TSI_RETURNERS_HOLD);
+	o = readers_offer_of(2);
 	o.join.world = 2;
 	o.join.epoch_end = N;
 	o.join.returns = 1;
 	memcpy(o.join.was, row.nonce, TSI_NONCE);
 	assert_int_equal(joins(&o), TSOCK_EREFUSED);
 	said("sample 0 (of epoch 0) can't be read again");
-	assert_int_equal(readers.jobs.waiting, 0);
+	assert_int_equal(readers_table.jobs.waiting, 0);
 }
 
 /* The rank begins as any rank does, when all have asked. */
 static void who_begins_anew_does_not_return_to_its_job(void **state)
 {
 	struct tsi_reader_row row = { .nonce = { 9 }, .together = 1 };
-	struct tsi_offer o = offer_of(2);
+	struct tsi_offer o = readers_offer_of(2);
 	uint64_t from;
 
 	(void)state;
-	assert_true(tsi_returners_add(&readers.returners, &row, 0));
-	assert_int_equal(tsi_returners_step(&readers.returners, 600, &from),
-			 TSI_RETURNERS_HOLD);
+	assert_true(tsi_returners_add(&readers_table.returners, &row, 0));
+	assert_int_equal(
+		tsi_returners_step(&readers_table.returners, 600, &from),
+		TSI_RETURNERS_HOLD);
 	o.join.world = 2;
 	memcpy(o.join.was, row.nonce, TSI_NONCE);
 	assert_int_equal(joins(&o), TSOCK_EAGAIN);
 	said("the job's ranks came too late");
-	assert_int_equal(m.count, 0);
+	assert_int_equal(membership_m.count, 0);
 }
 
 static void a_view_that_is_lost_takes_its_readers_and_no_others(void **state)
 {
-	struct tsi_offer o = offer_of(1), other = offer_of(2);
+	struct tsi_offer o = readers_offer_of(1), other = readers_offer_of(2);
 
 	(void)state;
 	assert_int_equal(joins(&other), 0);
 	o.view = 1;
 	assert_int_equal(joins(&o), 0);
-	assert_true(tsi_readers_need(&readers, 1));
-	tsi_readers_drop_view(&readers, 1);
-	assert_false(tsi_readers_has(&readers, o.join.nonce));
-	assert_true(tsi_readers_has(&readers, other.join.nonce));
-	assert_false(tsi_readers_need(&readers, 1));
+	assert_true(tsi_readers_need(&readers_table, 1));
+	tsi_readers_drop_view(&readers_table, 1);
+	assert_false(tsi_readers_has(&readers_table, o.join.nonce));
+	assert_true(tsi_readers_has(&readers_table, other.join.nonce));
+	assert_false(tsi_readers_need(&readers_table, 1));
 }
 
 /* Its consumer was told that it can join. */
 static void a_stream_with_an_offer_is_not_over(void **state)
 {
-	struct tsi_offer o = offer_of(1);
+	struct tsi_offer o = readers_offer_of(1);
 
 	(void)state;
-	stop(NULL);
-	begin_with(N, fixture_ring_make);
-	assert_false(tsi_readers_over(&readers));
+	readers_stop(NULL);
+	readers_begin_with(N, fixture_ring_make);
+	assert_false(tsi_readers_over(&readers_table));
 	assert_int_equal(joins(&o), 0);
-	fill_all();
-	tsi_membership_tail(&m, reply.row, N, 0);
-	tsi_membership_leave(&m, reply.row);
-	tsi_conn_close(&readers.conn[reply.row]);
-	assert_true(tsi_membership_ended(&m));
-	assert_non_null(tsi_offers_add(&offers, &o.join, 0, 0));
-	assert_false(tsi_readers_over(&readers));
-	tsi_offers_withdraw(&offers, o.join.nonce);
-	assert_true(tsi_readers_over(&readers));
+	membership_fill_all();
+	tsi_membership_tail(&membership_m, reply.row, N, 0);
+	tsi_membership_leave(&membership_m, reply.row);
+	tsi_conn_close(&readers_table.conn[reply.row]);
+	assert_true(tsi_membership_ended(&membership_m));
+	assert_non_null(tsi_offers_add(&readers_offers, &o.join, 0, 0));
+	assert_false(tsi_readers_over(&readers_table));
+	tsi_offers_withdraw(&readers_offers, o.join.nonce);
+	assert_true(tsi_readers_over(&readers_table));
 	/* For good. */
-	assert_non_null(tsi_offers_add(&offers, &o.join, 0, 0));
-	assert_true(tsi_readers_over(&readers));
+	assert_non_null(tsi_offers_add(&readers_offers, &o.join, 0, 0));
+	assert_true(tsi_readers_over(&readers_table));
 }
 
 /* There is space for 32, and the furthest tells least. */
@@ -248,16 +250,16 @@ static void of_many_readers_the_last_are_shown(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < TSOCK_STATS_ROWS + 2; i++) {
-		struct tsi_offer o = offer_of((uint8_t)(1 + i));
+		struct tsi_offer o = readers_offer_of((uint8_t)(1 + i));
 
 		/* By that the rows are told apart. */
 		o.join.batch_size = i;
 		assert_int_equal(joins(&o), 0);
 	}
-	fill_all();
-	tsi_membership_tail(&m, 5, 10, 0);
-	tsi_membership_tail(&m, TSOCK_STATS_ROWS + 1, 20, 0);
-	tsi_readers_stats(&readers, &st);
+	membership_fill_all();
+	tsi_membership_tail(&membership_m, 5, 10, 0);
+	tsi_membership_tail(&membership_m, TSOCK_STATS_ROWS + 1, 20, 0);
+	tsi_readers_stats(&readers_table, &st);
 	assert_int_equal(st.nrows, TSOCK_STATS_ROWS);
 	for (unsigned i = 0; i < TSOCK_STATS_ROWS; i++)
 		shown[st.row[i].batch_size] = true;
@@ -265,7 +267,7 @@ static void of_many_readers_the_last_are_shown(void **state)
 		assert_int_equal(shown[i], i != 5 && i != TSOCK_STATS_ROWS + 1);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, begin, stop)
+#define TEST(f) cmocka_unit_test_setup_teardown(f, readers_begin, readers_stop)
 
 int main(void)
 {

@@ -19,16 +19,16 @@ static char folder[] = "/tmp/tsock-record-XXXXXX";
 /* The lock is released while the record is written. */
 static int begin_locked(void **state)
 {
-	begin(state);
-	tsi_sync_lock(&sync_);
+	readers_begin(state);
+	tsi_sync_lock(&readers_sync);
 	return 0;
 }
 
 static int end(void **state)
 {
-	tsi_sync_unlock(&sync_);
-	tsi_readers_leave_record(&readers, false);
-	return stop(state);
+	tsi_sync_unlock(&readers_sync);
+	tsi_readers_leave_record(&readers_table, false);
+	return readers_stop(state);
 }
 
 static struct tsi_reader_row row_of(uint8_t name, uint8_t was)
@@ -52,7 +52,7 @@ static void goes_on_after(const struct tsi_reader_row *row, unsigned n)
 	assert_true(tsi_record_collect(&r));
 	tsi_record_write(&r);
 	close(r.fd);
-	tsi_readers_keep_record(&readers, folder, "s", STREAM, 1);
+	tsi_readers_keep_record(&readers_table, folder, "s", STREAM, 1);
 }
 
 static bool awaited(uint8_t name)
@@ -61,8 +61,8 @@ static bool awaited(uint8_t name)
 	uint8_t nonce[TSI_NONCE];
 
 	memset(nonce, name, TSI_NONCE);
-	for (unsigned i = 0; (row = tsi_returners_next(&readers.returners, &i));
-	     i++)
+	for (unsigned i = 0;
+	     (row = tsi_returners_next(&readers_table.returners, &i)); i++)
 		if (!memcmp(row->nonce, nonce, TSI_NONCE))
 			return true;
 	return false;
@@ -73,7 +73,8 @@ static unsigned count_recorded(void)
 	struct tsi_reader_row row;
 	unsigned n = 0;
 
-	for (unsigned i = 0; tsi_record_next(&readers.record, &i, &row); i++)
+	for (unsigned i = 0; tsi_record_next(&readers_table.record, &i, &row);
+	     i++)
 		n++;
 	return n;
 }
@@ -94,9 +95,9 @@ static void who_has_another_claim_since_is_awaited_by_that_alone(void **state)
 	goes_on_after(row, sizeof(row) / sizeof(row[0]));
 	for (uint8_t i = 1; i <= 8; i++)
 		assert_int_equal(awaited(i), i == 2 || i >= 5);
-	assert_int_equal(readers.returners.count, 5);
+	assert_int_equal(readers_table.returners.count, 5);
 	assert_int_equal(count_recorded(), 5);
-	assert_int_equal(tsi_membership_held_from(&m), 0);
+	assert_int_equal(tsi_membership_held_from(&membership_m), 0);
 }
 
 /* The file has more rows than there can be readers. */
@@ -110,9 +111,9 @@ static void no_more_are_awaited_than_can_read(void **state)
 	/* And one cannot be. */
 	row[7].mark = UINT64_MAX;
 	goes_on_after(row, TSI_RETURNERS + 10);
-	assert_int_equal(readers.returners.count, TSI_RETURNERS);
+	assert_int_equal(readers_table.returners.count, TSI_RETURNERS);
 	assert_int_equal(count_recorded(), TSI_RETURNERS);
-	assert_null(tsi_returners_find(&readers.returners, row[7].nonce));
+	assert_null(tsi_returners_find(&readers_table.returners, row[7].nonce));
 }
 
 static void when_none_can_return_nobody_is_waited_for(void **state)
@@ -122,9 +123,9 @@ static void when_none_can_return_nobody_is_waited_for(void **state)
 	(void)state;
 	row.mark = UINT64_MAX;
 	goes_on_after(&row, 1);
-	assert_int_equal(readers.returners.count, 0);
+	assert_int_equal(readers_table.returners.count, 0);
 	assert_int_equal(count_recorded(), 0);
-	assert_int_equal(tsi_membership_held_from(&m), TSI_NEVER);
+	assert_int_equal(tsi_membership_held_from(&membership_m), TSI_NEVER);
 }
 
 static void adds(uint8_t name, uint32_t pid, uint64_t born)
@@ -133,7 +134,7 @@ static void adds(uint8_t name, uint32_t pid, uint64_t born)
 
 	row.pid = pid;
 	row.born = born;
-	assert_true(tsi_returners_add(&readers.returners, &row, T0));
+	assert_true(tsi_returners_add(&readers_table.returners, &row, T0));
 }
 
 /* Another process has its number by now; of some nobody can tell. */
@@ -148,18 +149,19 @@ static void who_has_ended_is_not_waited_for(void **state)
 	adds(2, pid, born + 1);
 	adds(3, pid, 0);
 	adds(4, 0, born);
-	tsi_readers_await(&readers, T0 + 100);
+	tsi_readers_await(&readers_table, T0 + 100);
 	assert_true(awaited(1) && awaited(3) && awaited(4));
 	assert_false(awaited(2));
-	assert_true(tsi_returners_collect(&readers.returners));
+	assert_true(tsi_returners_collect(&readers_table.returners));
 }
 
 static void asks(uint8_t name, int64_t now_ms)
 {
-	struct tsi_msg_join join = { .epoch_end = N };
+	struct tsi_msg_join membership_join = { .epoch_end = N };
 
-	memset(join.was, name, TSI_NONCE);
-	assert_true(tsi_returners_ask(&readers.returners, &join, now_ms));
+	memset(membership_join.was, name, TSI_NONCE);
+	assert_true(tsi_returners_ask(&readers_table.returners,
+				      &membership_join, now_ms));
 }
 
 /* A producer looks once a second; time between two looks that are further apart
@@ -167,7 +169,7 @@ static void asks(uint8_t name, int64_t now_ms)
 static void looks_until(int64_t from, int64_t until)
 {
 	for (int64_t now = from; now <= until; now += 1000)
-		tsi_readers_await(&readers, now);
+		tsi_readers_await(&readers_table, now);
 }
 
 /* Ten seconds of silence are an answer; one that never asked has a minute. */
@@ -180,19 +182,19 @@ static void who_asks_no_longer_is_not_waited_for(void **state)
 	adds(2, 0, 0);
 	asks(1, T0);
 	for (int64_t now = T0; now <= T0 + 10000; now += 1000) {
-		tsi_readers_await(&readers, now);
+		tsi_readers_await(&readers_table, now);
 		assert_true(awaited(1) && awaited(2));
 	}
-	assert_int_equal(tsi_membership_held_from(&m), 0);
-	tsi_readers_await(&readers, T0 + 10001);
+	assert_int_equal(tsi_membership_held_from(&membership_m), 0);
+	tsi_readers_await(&readers_table, T0 + 10001);
 	assert_false(awaited(1));
 	assert_true(awaited(2));
 	looks_until(T0 + 11000, T0 + grace - 1000);
-	tsi_readers_await(&readers, T0 + grace - 1);
+	tsi_readers_await(&readers_table, T0 + grace - 1);
 	assert_true(awaited(2));
-	tsi_readers_await(&readers, T0 + grace);
+	tsi_readers_await(&readers_table, T0 + grace);
 	assert_false(awaited(2));
-	assert_int_equal(tsi_membership_held_from(&m), TSI_NEVER);
+	assert_int_equal(tsi_membership_held_from(&membership_m), TSI_NEVER);
 }
 
 /* Nobody could be heard by a producer that was stopped. */
@@ -203,7 +205,7 @@ static void time_in_which_nobody_looked_does_not_count(void **state)
 	(void)state;
 	adds(1, 0, 0);
 	looks_until(T0, T0 + 30000);
-	tsi_readers_await(&readers, T0 + 30000 + stopped);
+	tsi_readers_await(&readers_table, T0 + 30000 + stopped);
 	assert_true(awaited(1));
 	looks_until(T0 + 31000 + stopped, T0 + grace - 1000 + stopped);
 	assert_true(awaited(1));
@@ -222,13 +224,13 @@ static void a_tail_that_cannot_be_is_not_seen(void **state)
 	(void)state;
 	assert_ptr_not_equal(page, MAP_FAILED);
 	adds(1, 0, 0);
-	readers.last_tail[0].page = page;
+	readers_table.last_tail[0].page = page;
 	tsi_tail_page_move(page, 20);
-	tsi_readers_await(&readers, T0 + 500);
-	assert_int_equal(tsi_membership_held_from(&m), 20);
+	tsi_readers_await(&readers_table, T0 + 500);
+	assert_int_equal(tsi_membership_held_from(&membership_m), 20);
 	tsi_tail_page_move(page, UINT64_MAX);
-	tsi_readers_await(&readers, T0 + 1000);
-	assert_int_equal(tsi_membership_held_from(&m), 20);
+	tsi_readers_await(&readers_table, T0 + 1000);
+	assert_int_equal(tsi_membership_held_from(&membership_m), 20);
 	assert_true(awaited(1));
 	/* Nor does it count as a reader that moves. */
 	looks_until(T0 + 1500, T0 + TSI_RETURNERS_GRACE_MS + 500);
@@ -240,7 +242,7 @@ static void withdraws(uint8_t name)
 	uint8_t nonce[TSI_NONCE];
 
 	memset(nonce, name, TSI_NONCE);
-	tsi_readers_withdraw(&readers, nonce);
+	tsi_readers_withdraw(&readers_table, nonce);
 }
 
 static void takes_itself_off(uint8_t name)
@@ -265,7 +267,7 @@ static void who_leaves_is_not_waited_for_if_it_means_that_claim(void **state)
 	(void)state;
 	goes_on_after(row, 4);
 	withdraws(55);
-	assert_int_equal(readers.returners.count, 4);
+	assert_int_equal(readers_table.returners.count, 4);
 	withdraws(1);
 	assert_true(awaited(1));
 	takes_itself_off(1);

@@ -17,8 +17,8 @@ static int64_t now; /* later than anybody joined */
 static int begin_detaching(void **state)
 {
 	(void)state;
-	begin_with(TSI_NEVER, fixture_ring_make_two);
-	tsi_readers_set_slow(&readers, TSOCK_SLOW_DETACH, SLOW_MS);
+	readers_begin_with(TSI_NEVER, fixture_ring_make_two);
+	tsi_readers_set_slow(&readers_table, TSOCK_SLOW_DETACH, SLOW_MS);
 	npages = 0;
 	return 0;
 }
@@ -28,41 +28,41 @@ static int stop_detaching(void **state)
 	tsock_set_logger(NULL, NULL);
 	while (npages)
 		munmap(page[--npages], sizeof(*page[0]));
-	return stop(state);
+	return readers_stop(state);
 }
 
 /* A reader that looks at the ring's first generation, as all do at first. */
 static void reads(void)
 {
-	struct tsi_offer o = offer_of((uint8_t)(1 + npages));
+	struct tsi_offer o = readers_offer_of((uint8_t)(1 + npages));
 	struct tsi_reply reply;
 
-	assert_int_equal(join_by(&o, &reply), 0);
+	assert_int_equal(readers_join_by(&o, &reply), 0);
 	assert_int_equal(reply.row, npages);
-	page[npages] = page_of(npages);
+	page[npages] = readers_page_of(npages);
 	tsi_tail_page_enter(page[npages++], 1);
-	fill_all();
+	membership_fill_all();
 	now = tsi_now_ms() + SLOW_MS;
 }
 
 /* The reader has read all samples, and sleeps until there is one more. */
 static void waits_for_the_others(unsigned id)
 {
-	tsi_membership_tail(&m, id, C, now);
+	tsi_membership_tail(&membership_m, id, C, now);
 	tsi_tail_page_sleep(page[id], C + 1);
 }
 
 /* Those that hold others up do so for long enough. */
 static int mind(void)
 {
-	assert_int_equal(tsi_readers_mind_slow(&readers, now), -1);
+	assert_int_equal(tsi_readers_mind_slow(&readers_table, now), -1);
 	now += SLOW_MS;
-	return tsi_readers_mind_slow(&readers, now);
+	return tsi_readers_mind_slow(&readers_table, now);
 }
 
 static bool is_set_aside(unsigned id)
 {
-	return atomic_load(&ring[0].ring.shared->row[id].reader) &
+	return atomic_load(&readers_ring[0].ring.shared->row[id].reader) &
 	       TSI_ROW_DETACHED;
 }
 
@@ -86,15 +86,16 @@ static void who_enters_the_other_half_meanwhile_stays(void **state)
 	waits_for_the_others(2);
 	tsock_set_logger(enter_when_one_is_detached, NULL);
 	assert_int_equal(mind(), -1);
-	assert_true(tsi_membership_is_detached(&m, 0));
+	assert_true(tsi_membership_is_detached(&membership_m, 0));
 	assert_true(is_set_aside(0));
-	assert_int_equal(tsi_membership_generation(&m, 0, &since), 2);
-	assert_false(tsi_membership_is_detached(&m, 1));
+	assert_int_equal(tsi_membership_generation(&membership_m, 0, &since),
+			 2);
+	assert_false(tsi_membership_is_detached(&membership_m, 1));
 	assert_false(is_set_aside(1));
 	/* The reader is woken as before. */
-	assert_ptr_equal(ring[0].ring.tail[1],
-			 tsi_memfd_base(&readers.conn[1].tail));
-	assert_int_equal(readers.detached, 1);
+	assert_ptr_equal(readers_ring[0].ring.tail[1],
+			 tsi_memfd_base(&readers_table.conn[1].tail));
+	assert_int_equal(readers_table.detached, 1);
 }
 
 /* The other one is in nobody's way: what is next goes to the other half. */
@@ -107,30 +108,30 @@ static void who_does_not_enter_it_is_detached_too(void **state)
 	assert_int_equal(mind(), -1);
 	assert_true(is_set_aside(0) && is_set_aside(1));
 	assert_false(is_set_aside(2));
-	assert_int_equal(readers.detached, 2);
+	assert_int_equal(readers_table.detached, 2);
 }
 
 /* Its view is named so that memory is got, but not all the time. */
 static void without_memory_nobody_is_detached(void **state)
 {
 	(void)state;
-	stop(NULL);
-	begin_with(TSI_NEVER, fixture_ring_make);
-	ring[0].ring.geometry.two_halves = true;
-	tsi_readers_set_slow(&readers, TSOCK_SLOW_DETACH, SLOW_MS);
+	readers_stop(NULL);
+	readers_begin_with(TSI_NEVER, fixture_ring_make);
+	readers_ring[0].ring.geometry.two_halves = true;
+	tsi_readers_set_slow(&readers_table, TSOCK_SLOW_DETACH, SLOW_MS);
 	reads();
 	reads();
 	waits_for_the_others(1);
 	assert_int_equal(mind(), 0);
 	tsi_err(TSOCK_ENOMEM, "there is none");
-	tsi_readers_no_memory(&readers, now);
+	tsi_readers_no_memory(&readers_table, now);
 	now += 999;
-	assert_int_equal(tsi_readers_mind_slow(&readers, now), -1);
+	assert_int_equal(tsi_readers_mind_slow(&readers_table, now), -1);
 	now += 100;
-	assert_int_equal(tsi_readers_mind_slow(&readers, now), 0);
+	assert_int_equal(tsi_readers_mind_slow(&readers_table, now), 0);
 	assert_false(is_set_aside(0));
-	assert_int_equal(readers.detached, 0);
-	ring[0].ring.geometry.two_halves = false;
+	assert_int_equal(readers_table.detached, 0);
+	readers_ring[0].ring.geometry.two_halves = false;
 }
 
 #define TEST(f) \

@@ -21,12 +21,12 @@ static void put_list(const char *text, size_t len)
 {
 	FILE *f;
 
-	snprintf(list_path, sizeof(list_path), "%s.txt", root);
+	snprintf(list_path, sizeof(list_path), "%s.txt", worker_root);
 	f = fopen(list_path, "wb");
 	assert_non_null(f);
 	assert_int_equal(fwrite(text, 1, len, f), len);
 	fclose(f);
-	options.select = list_path;
+	worker_options.select = list_path;
 }
 
 static void list(const char *text)
@@ -39,16 +39,16 @@ static int remove_list(void **state)
 	char command[96];
 
 	unlink(list_path);
-	snprintf(command, sizeof(command), "rm -rf '%s.cache'", root);
-	return system(command) || remove_root(state);
+	snprintf(command, sizeof(command), "rm -rf '%s.cache'", worker_root);
+	return system(command) || worker_remove_root(state);
 }
 
 static struct tsi_index *open_selected(void)
 {
-	struct tsi_index_opts o = { .format = options.format,
-				    .root = options.folder,
-				    .select = options.select,
-				    .cache_dir = options.cache,
+	struct tsi_index_opts o = { .format = worker_options.format,
+				    .root = worker_options.folder,
+				    .select = worker_options.select,
+				    .cache_dir = worker_options.cache,
 				    .threads = 2 };
 	struct tsi_index *x = NULL;
 
@@ -59,8 +59,8 @@ static struct tsi_index *open_selected(void)
 
 static void refuse(const char *text, const char *what)
 {
-	struct tsi_index_opts o = { .format = options.format,
-				    .root = options.folder,
+	struct tsi_index_opts o = { .format = worker_options.format,
+				    .root = worker_options.folder,
 				    .select = list_path,
 				    .cache_dir = "",
 				    .threads = 2 };
@@ -89,7 +89,7 @@ static void lines_are_the_samples(void **state)
 	struct tsi_index *x;
 
 	(void)state;
-	put_five();
+	worker_put_five();
 	list("\xef\xbb\xbf"
 	     "c/0.png\t0.25\r\n\n./a/1.png\nb/0.png 3 \n"
 	     "   \nb/1.png\t0\t ");
@@ -111,10 +111,10 @@ static void a_name_may_have_blanks(void **state)
 	struct tsi_index *x;
 
 	(void)state;
-	put_image("a/cat 2.png");
-	put_image("a/cat 2.png 5.png");
-	put_image("b/0.png");
-	put_image("c/0.png");
+	worker_put_image("a/cat 2.png");
+	worker_put_image("a/cat 2.png 5.png");
+	worker_put_image("b/0.png");
+	worker_put_image("c/0.png");
 	list("a/cat 2.png 5.png\na/cat 2.png 5\n");
 	x = open_selected();
 	assert_int_equal(tsi_index_count(x), 2);
@@ -126,7 +126,7 @@ static void a_name_may_have_blanks(void **state)
 static void mistakes_are_named_with_their_line(void **state)
 {
 	(void)state;
-	put_five();
+	worker_put_five();
 	refuse("a/0.png\n\na/7.png\n", "line 3: the data set has no sample "
 				       "'a/7.png'; a name is written as "
 				       "'a/0.png'");
@@ -156,11 +156,11 @@ static void bad_files_keep_their_reasons(void **state)
 	const struct tsi_index *x;
 
 	(void)state;
-	put_five();
-	put("b/0.png", "no image", 8);
-	put("a/0.png", "none either", 11);
+	worker_put_five();
+	worker_put("b/0.png", "no image", 8);
+	worker_put("a/0.png", "none either", 11);
 	list("c/0.png\nb/0.png\na/1.png\n");
-	s = open_sampler();
+	s = worker_open_sampler();
 	x = tsi_sampler_index(s);
 	assert_int_equal(tsi_sampler_epoch_len(s), 3);
 	assert_int_equal(tsi_index_bad_count(x), 1);
@@ -178,10 +178,10 @@ static void a_kept_scan_serves_any_selection(void **state)
 	struct tsi_index *x;
 
 	(void)state;
-	put_five();
+	worker_put_five();
 	/* Not in the tree, where it would be a class. */
-	snprintf(cache, sizeof(cache), "%s.cache", root);
-	options.cache = cache;
+	snprintf(cache, sizeof(cache), "%s.cache", worker_root);
+	worker_options.cache = cache;
 	list("b/1.png\n");
 	tsi_index_close(open_selected());
 	list("a/0.png\nc/0.png\n");
@@ -191,7 +191,7 @@ static void a_kept_scan_serves_any_selection(void **state)
 	assert_int_equal(tsi_index_count(x), 2);
 	expect_sample(x, 1, "c/0.png", 2, 1);
 	tsi_index_close(x);
-	options.select = NULL;
+	worker_options.select = NULL;
 	x = open_selected();
 	assert_true(tsi_index_cached(x));
 	assert_int_equal(tsi_index_count(x), 5);
@@ -207,11 +207,11 @@ static void samples_have_their_weights(void **state)
 	struct tsi_sampler *s;
 
 	(void)state;
-	put_five();
-	put("b/0.png", "no image", 8);
+	worker_put_five();
+	worker_put("b/0.png", "no image", 8);
 	list("c/0.png\t0.5\nb/0.png\t9\na/1.png\t4\n");
-	s = open_sampler();
-	assert_int_equal(make(s, DEPTH, made, 3, &substituted), 0);
+	s = worker_open_sampler();
+	assert_int_equal(worker_make(s, DEPTH, made, 3, &substituted), 0);
 	assert_int_equal(substituted, 1);
 	assert_true(made[0].weight == 0.5f && made[0].label == 2);
 	assert_true(made[1].weight == 4 && made[1].index == 2);
@@ -227,13 +227,13 @@ static void samples_have_their_keys(void **state)
 	struct tsi_sampler *s;
 
 	(void)state;
-	put_five();
-	put("b/0.png", "no image", 8);
+	worker_put_five();
+	worker_put("b/0.png", "no image", 8);
 	list("c/0.png\nb/0.png\na/1.png\n");
-	options.keys = true;
+	worker_options.keys = true;
 	memset(made, 'x', sizeof(made));
-	s = open_sampler();
-	assert_int_equal(make(s, DEPTH, made, 3, &substituted), 0);
+	s = worker_open_sampler();
+	assert_int_equal(worker_make(s, DEPTH, made, 3, &substituted), 0);
 	assert_int_equal(substituted, 1);
 	assert_string_equal(made[0].key, "c/0.png");
 	assert_string_equal(made[1].key, "a/1.png");
@@ -258,8 +258,8 @@ static char *identity_of(const char *text)
 	char *out;
 
 	list(text);
-	s = open_sampler();
-	assert_int_equal(tsi_identity_text(&options, s, &out), 0);
+	s = worker_open_sampler();
+	assert_int_equal(tsi_identity_text(&worker_options, s, &out), 0);
 	tsi_sampler_close(s);
 	return out;
 }
@@ -273,7 +273,7 @@ static void the_identity_has_names_order_and_weights(void **state)
 	char *first, *same, want[128];
 
 	(void)state;
-	put_five();
+	worker_put_five();
 	first = identity_of("a/0.png\na/1.png\n");
 	snprintf(want, sizeof(want), "\nselect=%s\n", list_path);
 	assert_non_null(strstr(first, want));
@@ -298,13 +298,13 @@ static void put_shard(const char *shard, const char *const *name, unsigned n)
 	for (unsigned i = 0; i < n; i++) {
 		char text[32];
 
-		add(&t, name[i]);
+		shard_add(&t, name[i]);
 		snprintf(text, sizeof(text), "%.*s.cls",
 			 (int)(strlen(name[i]) - 4), name[i]);
 		tar_gen_text(&t, text, i ? "1" : "0");
 	}
 	tar_gen_end(&t);
-	write_tar(&t, shard);
+	shard_write_tar(&t, shard);
 }
 
 static void samples_of_tar_files_are_named_by_key_or_shard(void **state)
@@ -314,16 +314,16 @@ static void samples_of_tar_files_are_named_by_key_or_shard(void **state)
 	struct tsi_index *x;
 
 	(void)state;
-	options.format = &tsi_format_webdataset;
+	worker_options.format = &tsi_format_webdataset;
 	put_shard("s0.tar", one, 2);
 	put_shard("s1.tar", two, 2);
 	list("s1.tar: x/1.png\t3\nx/2\nx/0.png 2\ns0.tar: x/1");
 	x = open_selected();
 	assert_int_equal(tsi_index_count(x), 4);
-	expect(x, 0, "x/1.png", 1);
+	shard_expect(x, 0, "x/1.png", 1);
 	expect_sample(x, 0, "s1.tar", 1, 3);
-	expect(x, 1, "x/2.png", 0);
-	expect(x, 2, "x/0.png", 0);
+	shard_expect(x, 1, "x/2.png", 0);
+	shard_expect(x, 2, "x/0.png", 0);
 	assert_true(tsi_index_weight(x, 2) == 2);
 	expect_sample(x, 3, "s0.tar", 1, 1);
 	expect_key(x, 0, "x/1");
@@ -339,7 +339,8 @@ static void samples_of_tar_files_are_named_by_key_or_shard(void **state)
 
 int main(void)
 {
-#define TEST(f) cmocka_unit_test_setup_teardown(f, make_root, remove_list)
+#define TEST(f) \
+	cmocka_unit_test_setup_teardown(f, worker_make_root, remove_list)
 	const struct CMUnitTest tests[] = {
 		TEST(lines_are_the_samples),
 		TEST(a_name_may_have_blanks),

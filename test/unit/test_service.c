@@ -22,22 +22,22 @@
 /* Five images; the sockets are in their folder. */
 static int make_stream(void **state)
 {
-	if (make_root(state))
+	if (worker_make_root(state))
 		return -1;
-	put_five();
-	options.name = "service";
-	options.threads = 2;
-	options.image_memory = 1 << 20;
-	options.ring = 64;
-	options.max_batch = 8;
-	return setenv("TSOCK_DIR", root, 1);
+	worker_put_five();
+	worker_options.name = "service";
+	worker_options.threads = 2;
+	worker_options.image_memory = 1 << 20;
+	worker_options.ring = 64;
+	worker_options.max_batch = 8;
+	return setenv("TSOCK_DIR", worker_root, 1);
 }
 
 static struct tsi_service *open_service(void)
 {
 	struct tsi_service *s;
 
-	if (tsi_service_open(&options, &s))
+	if (tsi_service_open(&worker_options, &s))
 		fail_msg("%s", tsock_errmsg());
 	return s;
 }
@@ -47,15 +47,17 @@ static void the_geometry_needs_no_data_set(void **state)
 	struct tsock_geometry g = { .size = sizeof(g) };
 
 	(void)state;
-	options.folder = "/nowhere";
-	assert_int_equal(tsi_service_geometry(&options, TSI_EPOCH_LONG, &g), 0);
+	worker_options.folder = "/nowhere";
+	assert_int_equal(
+		tsi_service_geometry(&worker_options, TSI_EPOCH_LONG, &g), 0);
 	assert_true(g.capacity >= 64);
 	assert_int_equal(g.max_batch, 8);
-	options.rank = 7;
-	options.world = 2;
-	options.sharded = true;
-	assert_int_equal(tsi_service_geometry(&options, TSI_EPOCH_LONG, &g),
-			 TSOCK_EARG);
+	worker_options.rank = 7;
+	worker_options.world = 2;
+	worker_options.sharded = true;
+	assert_int_equal(
+		tsi_service_geometry(&worker_options, TSI_EPOCH_LONG, &g),
+		TSOCK_EARG);
 }
 
 static void a_service_can_be_opened_and_not_started(void **state)
@@ -66,8 +68,8 @@ static void a_service_can_be_opened_and_not_started(void **state)
 	assert_int_equal(tsi_sampler_epoch_len(tsi_service_sampler(s)), 5);
 	tsi_service_close(s);
 	tsi_service_close(NULL);
-	options.folder = "/nowhere";
-	assert_int_equal(tsi_service_open(&options, &s), TSOCK_EARG);
+	worker_options.folder = "/nowhere";
+	assert_int_equal(tsi_service_open(&worker_options, &s), TSOCK_EARG);
 }
 
 static void the_ring_is_sized_by_the_data_set(void **state)
@@ -76,8 +78,9 @@ static void the_ring_is_sized_by_the_data_set(void **state)
 	struct tsi_service *s;
 
 	(void)state;
-	options.ring = 0;
-	assert_int_equal(tsi_service_geometry(&options, TSI_EPOCH_LONG, &g), 0);
+	worker_options.ring = 0;
+	assert_int_equal(
+		tsi_service_geometry(&worker_options, TSI_EPOCH_LONG, &g), 0);
 	assert_int_equal(g.capacity, 2048);
 	s = open_service();
 	tsi_service_sizes(s, &g);
@@ -99,7 +102,7 @@ static void assert_identity(const char *text)
 		"dataset=imagefolder\nroot=%s\nsamples=5\nfiles=%s\nclasses=3\n"
 		"order=sequential\nseed=9\nsegments=1\non-error=substitute\n"
 		"substitutes=2\ntransform=%s\npillow=13\n",
-		root, files, options.recipe->text);
+		worker_root, files, worker_options.recipe->text);
 	assert_string_equal(text, want);
 }
 
@@ -110,27 +113,31 @@ static void the_identity_tells_streams_apart(void **state)
 	char *first, *next;
 
 	(void)state;
-	assert_int_equal(
-		tsi_identity_text(&options, tsi_service_sampler(s), &first), 0);
-	options.threads = 1;
-	options.ring = 128;
-	assert_int_equal(
-		tsi_identity_text(&options, tsi_service_sampler(s), &next), 0);
+	assert_int_equal(tsi_identity_text(&worker_options,
+					   tsi_service_sampler(s), &first),
+			 0);
+	worker_options.threads = 1;
+	worker_options.ring = 128;
+	assert_int_equal(tsi_identity_text(&worker_options,
+					   tsi_service_sampler(s), &next),
+			 0);
 	assert_string_equal(first, next);
 	free(next);
-	options.recipe = recipes_eval(40, SIZE);
-	options.sharded = true;
-	options.rank = 1;
-	options.world = 3;
-	assert_int_equal(
-		tsi_identity_text(&options, tsi_service_sampler(s), &next), 0);
+	worker_options.recipe = recipes_eval(40, SIZE);
+	worker_options.sharded = true;
+	worker_options.rank = 1;
+	worker_options.world = 3;
+	assert_int_equal(tsi_identity_text(&worker_options,
+					   tsi_service_sampler(s), &next),
+			 0);
 	assert_non_null(strstr(next, "\nshard=1/3\n"));
 	assert_non_null(strstr(next, "\ntransform=Resize(size=40, "));
 	assert_null(strstr(first, "fast"));
 	free(next);
-	options.fast = true;
-	assert_int_equal(
-		tsi_identity_text(&options, tsi_service_sampler(s), &next), 0);
+	worker_options.fast = true;
+	assert_int_equal(tsi_identity_text(&worker_options,
+					   tsi_service_sampler(s), &next),
+			 0);
 	assert_non_null(strstr(next, "\nfast=1\n"));
 	free(next);
 	free(first);
@@ -142,8 +149,9 @@ static char *identity_now(void)
 	struct tsi_service *s = open_service();
 	char *text;
 
-	assert_int_equal(
-		tsi_identity_text(&options, tsi_service_sampler(s), &text), 0);
+	assert_int_equal(tsi_identity_text(&worker_options,
+					   tsi_service_sampler(s), &text),
+			 0);
 	tsi_service_close(s);
 	return text;
 }
@@ -155,8 +163,8 @@ static void another_file_is_another_identity(void **state)
 
 	(void)state;
 	assert_string_equal(first, again);
-	put("b/1.png", "longer than it was, and no image at all", 39);
-	options.rescan = true;
+	worker_put("b/1.png", "longer than it was, and no image at all", 39);
+	worker_options.rescan = true;
 	other = identity_now();
 	assert_string_not_equal(first, other);
 	free(first);
@@ -175,8 +183,9 @@ static void a_consumer_reads_what_a_worker_makes(void **state)
 	tsock *t;
 
 	(void)state;
-	assert_int_equal(make(tsi_service_sampler(s), 1, want, 5, &substituted),
-			 0);
+	assert_int_equal(
+		worker_make(tsi_service_sampler(s), 1, want, 5, &substituted),
+		0);
 	assert_int_equal(tsi_service_start(s), 0);
 	o.batch_size = 5;
 	assert_int_equal(tsock_open("service", &o, &t), 0);
@@ -210,10 +219,10 @@ static void keys_are_the_last_field(void **state)
 	char list[96];
 
 	(void)state;
-	options.keys = true;
-	snprintf(list, sizeof(list), "%s/list", root);
-	put("list", "a/0.png 2\na/1.png 2\nb/0.png 2\nb/1.png 2\nc/0.png 2",
-	    49);
+	worker_options.keys = true;
+	snprintf(list, sizeof(list), "%s/list", worker_root);
+	worker_put("list",
+		   "a/0.png 2\na/1.png 2\nb/0.png 2\nb/1.png 2\nc/0.png 2", 49);
 	for (unsigned k = 0; k < 2; k++) {
 		struct tsi_service *s;
 		struct tsock_opts o = TSOCK_OPTS_INIT;
@@ -222,7 +231,7 @@ static void keys_are_the_last_field(void **state)
 		tsock_batch *b;
 		tsock *t;
 
-		options.select = k ? list : NULL;
+		worker_options.select = k ? list : NULL;
 		s = open_service();
 		assert_int_equal(tsi_service_start(s), 0);
 		o.batch_size = 5;
@@ -255,7 +264,7 @@ static void a_key_that_is_too_long_is_refused(void **state)
 	struct tsi_service *s;
 
 	(void)state;
-	options.keys = true;
+	worker_options.keys = true;
 	for (unsigned i = 0; i < 5; i++) {
 		char path[1400];
 		size_t at = strlen(name);
@@ -263,14 +272,14 @@ static void a_key_that_is_too_long_is_refused(void **state)
 		name[at] = '/';
 		memset(name + at + 1, '0' + (int)i, 240);
 		name[at + 241] = '\0';
-		snprintf(path, sizeof(path), "%s/%s", root, name);
+		snprintf(path, sizeof(path), "%s/%s", worker_root, name);
 		assert_int_equal(mkdir(path, 0700), 0);
 	}
 	memcpy(name + strlen(name), "/0.png", 7);
-	put_image(name);
-	assert_int_equal(tsi_service_open(&options, &s), TSOCK_EARG);
+	worker_put_image(name);
+	assert_int_equal(tsi_service_open(&worker_options, &s), TSOCK_EARG);
 	assert_non_null(strstr(tsock_errmsg(), "has 1212 bytes, and 1023"));
-	options.keys = false;
+	worker_options.keys = false;
 	s = open_service();
 	tsi_service_close(s);
 }
@@ -287,7 +296,7 @@ static void a_name_is_served_once(void **state)
 }
 
 #define in_a_tree(test) \
-	cmocka_unit_test_setup_teardown(test, make_stream, remove_root)
+	cmocka_unit_test_setup_teardown(test, make_stream, worker_remove_root)
 
 int main(void)
 {

@@ -17,8 +17,8 @@ static void write_samples(unsigned n)
 {
 	uint64_t first;
 
-	assert_int_equal(tsi_production_claim(&p, n, &first), n);
-	tsi_production_commit(&p, first, n);
+	assert_int_equal(tsi_production_claim(&production_p, n, &first), n);
+	tsi_production_commit(&production_p, first, n);
 }
 
 /* A stage that sleeps until a head is there. */
@@ -26,12 +26,12 @@ static void *sleep_for(void *arg)
 {
 	uint64_t at = *(const uint64_t *)arg;
 
-	tsi_sync_lock(&sync_);
-	while (tsi_membership_head(&m, 0) < at) {
+	tsi_sync_lock(&production_sync);
+	while (tsi_membership_head(&membership_m, 0) < at) {
 		sleeps++;
-		tsi_sync_wait_head(&sync_, at, INT64_MAX);
+		tsi_sync_wait_head(&production_sync, at, INT64_MAX);
 	}
-	tsi_sync_unlock(&sync_);
+	tsi_sync_unlock(&production_sync);
 	return NULL;
 }
 
@@ -39,9 +39,9 @@ static unsigned slept(void)
 {
 	unsigned n;
 
-	tsi_sync_lock(&sync_);
+	tsi_sync_lock(&production_sync);
 	n = sleeps;
-	tsi_sync_unlock(&sync_);
+	tsi_sync_unlock(&production_sync);
 	return n;
 }
 
@@ -50,9 +50,9 @@ static uint64_t slept_for(void)
 {
 	uint64_t at;
 
-	tsi_sync_lock(&sync_);
-	at = sync_.staged_at;
-	tsi_sync_unlock(&sync_);
+	tsi_sync_lock(&production_sync);
+	at = production_sync.staged_at;
+	tsi_sync_unlock(&production_sync);
 	return at;
 }
 
@@ -74,7 +74,7 @@ static void a_stage_is_told_of_the_head_that_it_sleeps_for(void **state)
 	pthread_t t;
 
 	(void)state;
-	begin_with_reader();
+	production_begin_with_reader();
 	t = start(&five);
 	write_samples(3);
 	write_samples(1);
@@ -83,7 +83,7 @@ static void a_stage_is_told_of_the_head_that_it_sleeps_for(void **state)
 	write_samples(1);
 	pthread_join(t, NULL);
 	assert_int_equal(slept_for(), TSI_NEVER);
-	end();
+	production_end();
 }
 
 static void the_stage_that_wants_the_least_is_told_first(void **state)
@@ -92,7 +92,7 @@ static void the_stage_that_wants_the_least_is_told_first(void **state)
 	pthread_t late, early;
 
 	(void)state;
-	begin_with_reader();
+	production_begin_with_reader();
 	early = start(&five);
 	late = start(&nine);
 	assert_int_equal(slept_for(), five);
@@ -105,7 +105,7 @@ static void the_stage_that_wants_the_least_is_told_first(void **state)
 	assert_int_equal(slept_for(), nine);
 	write_samples(1);
 	pthread_join(late, NULL);
-	end();
+	production_end();
 }
 
 static void what_is_committed_with_the_lock_held_counts_too(void **state)
@@ -115,18 +115,18 @@ static void what_is_committed_with_the_lock_held_counts_too(void **state)
 	pthread_t t;
 
 	(void)state;
-	begin_with_reader();
-	assert_int_equal(tsi_production_claim(&p, 5, &first), 5);
+	production_begin_with_reader();
+	assert_int_equal(tsi_production_claim(&production_p, 5, &first), 5);
 	t = start(&five);
-	tsi_sync_lock(&sync_);
-	tsi_production_commit(&p, 0, 4);
-	tsi_sync_unlock(&sync_);
+	tsi_sync_lock(&production_sync);
+	tsi_production_commit(&production_p, 0, 4);
+	tsi_sync_unlock(&production_sync);
 	assert_int_equal(slept_for(), five);
-	tsi_sync_lock(&sync_);
-	tsi_production_commit(&p, 4, 1);
-	tsi_sync_unlock(&sync_);
+	tsi_sync_lock(&production_sync);
+	tsi_production_commit(&production_p, 4, 1);
+	tsi_sync_unlock(&production_sync);
 	pthread_join(t, NULL);
-	end();
+	production_end();
 }
 
 /* Its samples are there before anybody could tell it. */
@@ -135,29 +135,29 @@ static void who_would_sleep_for_what_is_published_at_once_does_not(void **state)
 	uint64_t first;
 
 	(void)state;
-	begin_with_reader();
-	assert_int_equal(tsi_production_claim(&p, 2, &first), 2);
-	tsi_sync_lock(&sync_);
-	tsi_production_commit(&p, 0, 2);
-	tsi_sync_wait_head(&sync_, 2, INT64_MAX);
-	assert_int_equal(tsi_membership_head(&m, 0), 2);
-	tsi_sync_unlock(&sync_);
-	end();
+	production_begin_with_reader();
+	assert_int_equal(tsi_production_claim(&production_p, 2, &first), 2);
+	tsi_sync_lock(&production_sync);
+	tsi_production_commit(&production_p, 0, 2);
+	tsi_sync_wait_head(&production_sync, 2, INT64_MAX);
+	assert_int_equal(tsi_membership_head(&membership_m, 0), 2);
+	tsi_sync_unlock(&production_sync);
+	production_end();
 }
 
 static void a_stage_that_no_head_helps_is_not_told(void **state)
 {
 	(void)state;
-	begin_with_reader();
-	tsi_sync_lock(&sync_);
-	tsi_sync_wait_head(&sync_, TSI_NEVER, 1);
-	assert_false(tsi_sync_stage_wants(&sync_, TSI_NEVER - 1));
-	assert_false(tsi_sync_stage_wants(&sync_, TSI_NEVER));
+	production_begin_with_reader();
+	tsi_sync_lock(&production_sync);
+	tsi_sync_wait_head(&production_sync, TSI_NEVER, 1);
+	assert_false(tsi_sync_stage_wants(&production_sync, TSI_NEVER - 1));
+	assert_false(tsi_sync_stage_wants(&production_sync, TSI_NEVER));
 	/* One that any head helps is. */
-	tsi_sync_wait_staged(&sync_, 1);
-	assert_true(tsi_sync_stage_wants(&sync_, 0));
-	tsi_sync_unlock(&sync_);
-	end();
+	tsi_sync_wait_staged(&production_sync, 1);
+	assert_true(tsi_sync_stage_wants(&production_sync, 0));
+	tsi_sync_unlock(&production_sync);
+	production_end();
 }
 
 /* ---- workers ---- */
@@ -167,9 +167,9 @@ static void a_stage_that_no_head_helps_is_not_told(void **state)
 static void *sleep_once(void *arg)
 {
 	(void)arg;
-	tsi_sync_lock(&sync_);
-	tsi_sync_wait_room(&sync_, INT64_MAX);
-	tsi_sync_unlock(&sync_);
+	tsi_sync_lock(&production_sync);
+	tsi_sync_wait_room(&production_sync, INT64_MAX);
+	tsi_sync_unlock(&production_sync);
 	return NULL;
 }
 
@@ -179,9 +179,9 @@ static void wait_for_sleepers(unsigned n)
 
 	do {
 		sched_yield();
-		tsi_sync_lock(&sync_);
-		now = tsi_sync_sleepers(&sync_);
-		tsi_sync_unlock(&sync_);
+		tsi_sync_lock(&production_sync);
+		now = tsi_sync_sleepers(&production_sync);
+		tsi_sync_unlock(&production_sync);
 	} while (now != n);
 }
 
@@ -198,22 +198,22 @@ static void wakes(unsigned n, uint64_t samples, unsigned expected)
 {
 	pthread_t t[WORKERS];
 
-	begin_with_reader();
+	production_begin_with_reader();
 	start_sleepers(t, n);
-	tsi_sync_lock(&sync_);
-	tsi_sync_wake_workers(&sync_, samples);
-	assert_int_equal(n - tsi_sync_sleepers(&sync_), expected);
+	tsi_sync_lock(&production_sync);
+	tsi_sync_wake_workers(&production_sync, samples);
+	assert_int_equal(n - tsi_sync_sleepers(&production_sync), expected);
 	/* They have yet to look, and are enough. */
-	tsi_sync_wake_workers(&sync_, samples);
-	assert_int_equal(n - tsi_sync_sleepers(&sync_), expected);
-	assert_int_equal(sync_.woken, expected);
-	tsi_sync_wake_all_workers(&sync_);
-	assert_int_equal(tsi_sync_sleepers(&sync_), 0);
-	tsi_sync_unlock(&sync_);
+	tsi_sync_wake_workers(&production_sync, samples);
+	assert_int_equal(n - tsi_sync_sleepers(&production_sync), expected);
+	assert_int_equal(production_sync.woken, expected);
+	tsi_sync_wake_all_workers(&production_sync);
+	assert_int_equal(tsi_sync_sleepers(&production_sync), 0);
+	tsi_sync_unlock(&production_sync);
 	for (unsigned i = 0; i < n; i++)
 		pthread_join(t[i], NULL);
-	assert_int_equal(sync_.coming, 0);
-	end();
+	assert_int_equal(production_sync.coming, 0);
+	production_end();
 }
 
 static void as_many_workers_are_woken_as_there_are_samples_for(void **state)
@@ -235,17 +235,17 @@ static void a_worker_that_waits_no_longer_is_woken_by_nobody(void **state)
 	pthread_t t[2];
 
 	(void)state;
-	begin_with_reader();
+	production_begin_with_reader();
 	start_sleepers(t, 2);
-	tsi_sync_lock(&sync_);
-	tsi_sync_wait_room(&sync_, 1);
-	assert_int_equal(tsi_sync_sleepers(&sync_), 2);
-	assert_int_equal(sync_.coming, 0);
-	tsi_sync_wake_all_workers(&sync_);
-	tsi_sync_unlock(&sync_);
+	tsi_sync_lock(&production_sync);
+	tsi_sync_wait_room(&production_sync, 1);
+	assert_int_equal(tsi_sync_sleepers(&production_sync), 2);
+	assert_int_equal(production_sync.coming, 0);
+	tsi_sync_wake_all_workers(&production_sync);
+	tsi_sync_unlock(&production_sync);
 	for (unsigned i = 0; i < 2; i++)
 		pthread_join(t[i], NULL);
-	end();
+	production_end();
 }
 
 int main(void)

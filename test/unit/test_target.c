@@ -23,8 +23,8 @@ static void begin(struct searched *x, uint64_t seq)
 {
 	struct tsi_image_opts opts;
 
-	put_five();
-	x->s = open_sampler();
+	worker_put_five();
+	x->s = worker_open_sampler();
 	opts = tsi_sampler_image_opts(x->s);
 	assert_int_equal(tsi_image_create(&opts, &x->img), 0);
 	assert_int_equal(tsi_target_first(&x->t, x->s, x->img, seq), 0);
@@ -151,7 +151,8 @@ static void a_file_without_pixels_is_bad_for_all(void **state)
 
 	(void)state;
 	begin(&x, 3);
-	assert_int_equal(undecodable(&x, png, sizeof(png) / 2), 0);
+	assert_int_equal(undecodable(&x, worker_png, sizeof(worker_png) / 2),
+			 0);
 	assert_int_equal(x.t.file, 2);
 	assert_true(is_remembered(&x, 3));
 	finish(&x);
@@ -163,20 +164,23 @@ static void with_raise_the_file_is_the_error(void **state)
 	struct searched x;
 
 	(void)state;
-	options.on_error = TSI_RAISE;
+	worker_options.on_error = TSI_RAISE;
 	begin(&x, 2);
 	assert_int_equal(read_failed(&x, ESTALE), TSOCK_EDATA);
 	assert_non_null(strstr(tsock_errmsg(), "b/0.png: "));
 	assert_int_equal(read_failed(&x, EACCES), TSOCK_EDATA);
 	assert_non_null(strstr(tsock_errmsg(), "b/0.png: "));
-	assert_int_equal(undecodable(&x, png, sizeof(png) / 2), TSOCK_EDATA);
+	assert_int_equal(undecodable(&x, worker_png, sizeof(worker_png) / 2),
+			 TSOCK_EDATA);
 	assert_non_null(strstr(tsock_errmsg(), "b/0.png: ends too early"));
 	assert_int_equal(x.t.file, 2);
 	assert_int_equal(listed(&x), 0);
 	finish(&x);
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, make_root, remove_root)
+#define CASE(name) \
+	cmocka_unit_test_setup_teardown(name, worker_make_root, \
+					worker_remove_root)
 
 int main(void)
 {

@@ -27,8 +27,8 @@ static void note_line(void *arg, int level, const char *line)
 
 static int begin_waiting(void **state)
 {
-	begin(state);
-	tsi_waits_init(&waits, &readers, &m);
+	readers_begin(state);
+	tsi_waits_init(&waits, &readers_table, &membership_m);
 	npages = nlogged = 0;
 	now = tsi_now_ms();
 	tsock_set_logger(note_line, NULL);
@@ -40,20 +40,20 @@ static int stop_waiting(void **state)
 	tsock_set_logger(NULL, NULL);
 	while (npages)
 		munmap(page[--npages], sizeof(*page[0]));
-	return stop(state);
+	return readers_stop(state);
 }
 
 static void joins(uint32_t world)
 {
-	struct tsi_offer o = offer_of((uint8_t)(1 + npages));
+	struct tsi_offer o = readers_offer_of((uint8_t)(1 + npages));
 	struct tsi_reply reply;
 
 	o.join.world = world;
-	assert_int_equal(join_by(&o, &reply), 0);
+	assert_int_equal(readers_join_by(&o, &reply), 0);
 	assert_int_equal(reply.row, npages);
-	page[npages] = page_of(npages);
+	page[npages] = readers_page_of(npages);
 	npages++;
-	fill_all();
+	membership_fill_all();
 }
 
 /* The reader has taken all below position, and released all below tail. */
@@ -61,8 +61,8 @@ static void is_at(unsigned id, uint64_t tail, uint64_t position)
 {
 	tsi_tail_page_move(page[id], tail);
 	tsi_tail_page_count(page[id], position, position);
-	tsi_readers_refresh(&readers);
-	fill_all();
+	tsi_readers_refresh(&readers_table);
+	membership_fill_all();
 }
 
 static struct tsi_msg_whom question(uint8_t name, uint64_t want)
@@ -93,7 +93,7 @@ static void second_holds(uint64_t samples)
 	is_at(0, C, C);
 	is_at(1, 0, samples);
 	/* They are one process here, and needn't be. */
-	readers.conn[1].pid = 4242;
+	readers_table.conn[1].pid = 4242;
 	now = tsi_now_ms();
 }
 
@@ -124,7 +124,7 @@ static void who_does_not_go_on_is_named_too(void **state)
 
 	(void)state;
 	second_holds(0);
-	tsi_readers_set_slow(&readers, TSOCK_SLOW_DETACH, 60000);
+	tsi_readers_set_slow(&readers_table, TSOCK_SLOW_DETACH, 60000);
 	now += 12000;
 	w = ask(0, C + 4);
 	assert_int_equal(w.held_batches, 0);
@@ -138,7 +138,7 @@ static void what_a_rank_holds_is_not_what_the_others_read(void **state)
 
 	(void)state;
 	second_holds(4 + 3 * 4 + 4);
-	readers.conn[1].world = 4;
+	readers_table.conn[1].world = 4;
 	w = ask(0, C + 4);
 	assert_int_equal(w.held_batches, 2);
 	assert_int_equal(w.held_samples, 8);
@@ -151,7 +151,7 @@ static void a_loader_of_the_same_process_is_called_that(void **state)
 
 	(void)state;
 	second_holds(4);
-	readers.conn[1].pid = (uint32_t)getpid();
+	readers_table.conn[1].pid = (uint32_t)getpid();
 	w = ask(0, C + 4);
 	assert_string_equal(w.who, "another loader of its own process");
 }
@@ -164,7 +164,7 @@ static void who_waits_for_samples_waits_for_the_producer(void **state)
 	joins(1);
 	is_at(0, C, C);
 	tsi_tail_page_move(page[0], 2 * C);
-	tsi_readers_refresh(&readers);
+	tsi_readers_refresh(&readers_table);
 	w = ask(0, 2 * C + 4);
 	assert_int_equal(w.kind, TSOCK_FOR_PRODUCER);
 	assert_int_equal(w.for_pid, getpid());
@@ -198,7 +198,7 @@ static void the_first_sample_waits_for_consumers(void **state)
 	struct tsock_wait w;
 
 	(void)state;
-	m.c.min_members = 3;
+	membership_m.c.min_members = 3;
 	joins(1);
 	w = ask(0, 4);
 	assert_int_equal(w.kind, TSOCK_FOR_CONSUMERS);
@@ -208,7 +208,7 @@ static void the_first_sample_waits_for_consumers(void **state)
 /* One of a job of two: the other hasn't asked. */
 static void a_rank_that_asks_waits_for_the_others(void **state)
 {
-	struct tsi_offer o = offer_of(7);
+	struct tsi_offer o = readers_offer_of(7);
 	struct tsi_msg_whom q = question(7, 0);
 	struct tsock_stats st = { .nwaits = 0 };
 	struct tsock_wait w;
@@ -217,8 +217,9 @@ static void a_rank_that_asks_waits_for_the_others(void **state)
 	(void)state;
 	o.join.world = 2;
 	o.join.returns = TSI_RETURNS;
-	assert_int_equal(tsi_readers_forecast(&readers, &o.join, 0, &start),
-			 TSOCK_EAGAIN);
+	assert_int_equal(
+		tsi_readers_forecast(&readers_table, &o.join, 0, &start),
+		TSOCK_EAGAIN);
 	tsi_waits_answer(&waits, &q, now, &w);
 	assert_int_equal(w.kind, TSOCK_FOR_RANK);
 	assert_string_equal(w.who, "rank 1 of 2 of its job");
@@ -256,7 +257,7 @@ static void the_log_has_a_wait_once(void **state)
 	ask(0, C + 4);
 	assert_int_equal(nlogged, 1);
 	/* Another one is waited for. */
-	readers.conn[1].pid = 4343;
+	readers_table.conn[1].pid = 4343;
 	ask(0, C + 4);
 	assert_int_equal(nlogged, 2);
 	/* Long after that it is another wait. */
@@ -285,7 +286,7 @@ static void waits_that_go_on_are_listed_the_longest_first(void **state)
 	assert_int_equal(st.wait[1].waited_ms, WAITED + 5000);
 	assert_int_equal(st.wait[1].for_pid, 4242);
 	/* Between two calls a reader's page says that it wants nothing. */
-	tsi_readers_read_pages(&readers);
+	tsi_readers_read_pages(&readers_table);
 	st.nwaits = 0;
 	tsi_waits_stats(&waits, now + 6000, &st);
 	assert_int_equal(st.nwaits, 2);

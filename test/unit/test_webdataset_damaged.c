@@ -22,8 +22,8 @@
 /* The index, or NULL and an error that names the shard. */
 static struct tsi_index *try(void)
 {
-	struct tsi_index_opts o = { .format = options.format,
-				    .root = options.folder,
+	struct tsi_index_opts o = { .format = worker_options.format,
+				    .root = worker_options.folder,
 				    .cache_dir = "",
 				    .threads = 1 };
 	struct tsi_index *x;
@@ -44,13 +44,13 @@ static void put_old(const void *data, size_t len)
 	struct timespec t[2];
 	char path[100];
 
-	put("s.tar", data, len);
-	snprintf(path, sizeof(path), "%s/s.tar", root);
+	worker_put("s.tar", data, len);
+	snprintf(path, sizeof(path), "%s/s.tar", worker_root);
 	clock_gettime(CLOCK_REALTIME, &t[0]);
 	t[0].tv_sec -= 3600;
 	t[1] = t[0];
 	assert_int_equal(utimensat(AT_FDCWD, path, t, 0), 0);
-	snprintf(path, sizeof(path), "%s", root);
+	snprintf(path, sizeof(path), "%s", worker_root);
 	assert_int_equal(utimensat(AT_FDCWD, path, t, 0), 0);
 }
 
@@ -60,17 +60,18 @@ static void a_shard_that_was_cut_keeps_what_is_before(void **state)
 	struct tar_gen t = { 0 };
 
 	(void)state;
-	three(&t);
+	shard_three(&t);
 	tar_gen_end(&t);
 	for (size_t n = t.len; n-- > 0;) {
 		struct tsi_index *x;
 		/* Samples whose image's header is there, and whose bytes are. */
 		size_t begun = n < 1536 ? 0 : (n - 1536) / 2048 + 1;
-		size_t whole = n < 1536 + sizeof(png)
-				       ? 0
-				       : (n - 1536 - sizeof(png)) / 2048 + 1;
+		size_t whole =
+			n < 1536 + sizeof(worker_png)
+				? 0
+				: (n - 1536 - sizeof(worker_png)) / 2048 + 1;
 
-		if (n % 7 && n % 512 > 1 && n % 512 != sizeof(png))
+		if (n % 7 && n % 512 > 1 && n % 512 != sizeof(worker_png))
 			continue;
 		put_old(t.data, n);
 		x = try();
@@ -95,8 +96,8 @@ static void a_sample_whose_label_was_cut_off_is_left_out(void **state)
 	struct tsi_index *x;
 
 	(void)state;
-	three(&t);
-	add(&t, "3.png");
+	shard_three(&t);
+	shard_add(&t, "3.png");
 	tar_gen_text(&t, "3.cls", "3");
 	/* Within the label's header, before its bytes, and behind it. */
 	for (size_t n = t.len - 600; n <= t.len; n += 100) {
@@ -114,7 +115,7 @@ static void a_damaged_header_ends_the_shard(void **state)
 	struct tar_gen t = { 0 };
 
 	(void)state;
-	three(&t);
+	shard_three(&t);
 	tar_gen_end(&t);
 	for (unsigned i = 0; i < 512; i++) {
 		uint8_t *at = t.data + 2048 + i;
@@ -129,7 +130,7 @@ static void a_damaged_header_ends_the_shard(void **state)
 		x = try();
 		assert_non_null(x);
 		assert_int_equal(tsi_index_count(x), 1);
-		expect(x, 0, "0.png", 0);
+		shard_expect(x, 0, "0.png", 0);
 		tsi_index_close(x);
 	}
 	free(t.data);
@@ -169,32 +170,32 @@ static void what_is_left_out_is_warned_of(void **state)
 
 	(void)state;
 	/* GNU tar ends its files with zeros up to 10,240 bytes. */
-	three(&t);
+	shard_three(&t);
 	tar_gen_end(&t);
 	len = t.len;
 	t.data = realloc(t.data, 10240);
 	memset(t.data + len, 0, 10240 - len);
 	t.len = 10240;
-	write_tar(&t, "s.tar");
+	shard_write_tar(&t, "s.tar");
 	assert_warns(3, NULL);
 	/* Two that cat has joined. */
-	three(&t);
+	shard_three(&t);
 	tar_gen_end(&t);
-	three(&t);
+	shard_three(&t);
 	tar_gen_end(&t);
-	write_tar(&t, "s.tar");
+	shard_write_tar(&t, "s.tar");
 	assert_warns(3, "tar --concatenate");
-	three(&t);
+	shard_three(&t);
 	tar_gen_end(&t);
-	write_tar(&t, "s.tar");
-	put("t.tar.gz", "", 0);
-	put("u.tar.gz", "", 0);
+	shard_write_tar(&t, "s.tar");
+	worker_put("t.tar.gz", "", 0);
+	worker_put("u.tar.gz", "", 0);
 	assert_warns(3, "2 compressed tar files (t.tar.gz ...) are left out");
 	/* An image whose name has a dot too many has no key of its own. */
-	three(&t);
-	add(&t, "v.1.png");
+	shard_three(&t);
+	shard_add(&t, "v.1.png");
 	tar_gen_end(&t);
-	write_tar(&t, "s.tar");
+	shard_write_tar(&t, "s.tar");
 	assert_warns(3, "v.1.png has another one than meant");
 }
 
@@ -204,7 +205,7 @@ static void a_warning_counts_the_samples_that_are_kept(void **state)
 	struct tar_gen t = { 0 };
 
 	(void)state;
-	three(&t);
+	shard_three(&t);
 	tar_gen_text(&t, "3.cls", "3");
 	tar_gen_text(&t, "3.png", "damaged");
 	t.data[t.len - 1024] ^= 1;
@@ -241,12 +242,12 @@ static void hostile_headers_do_no_harm(void **state)
 	for (unsigned i = 0; i < sizeof(pax) / sizeof(pax[0]); i++) {
 		struct tar_gen t = { 0 };
 
-		three(&t);
+		shard_three(&t);
 		tar_gen_header(&t, NULL, "pax", 'x', strlen(pax[i]));
 		tar_gen_bytes(&t, pax[i], strlen(pax[i]));
-		add(&t, "3.png");
+		shard_add(&t, "3.png");
 		tar_gen_text(&t, "3.cls", "3");
-		x = open_one(&t);
+		x = shard_open_one(&t);
 		assert_in_range(tsi_index_count(x), 3, 4);
 		tsi_index_close(x);
 	}
@@ -258,16 +259,17 @@ static void hostile_headers_do_no_harm(void **state)
 		for (unsigned k = 0; k < 3; k++) {
 			struct tar_gen t = { 0 };
 
-			three(&t);
+			shard_three(&t);
 			tar_gen_header(&t, NULL, "3.txt", types[i], sizes[k]);
-			x = open_one(&t);
+			x = shard_open_one(&t);
 			assert_int_equal(tsi_index_count(x), 3);
 			tsi_index_close(x);
 		}
 	}
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, remove_root)
+#define TEST(f) \
+	cmocka_unit_test_setup_teardown(f, shard_setup, worker_remove_root)
 
 int main(void)
 {

@@ -28,14 +28,14 @@
 /* The head of an image that passes the scan, and nothing after it. */
 static void put_truncated(const char *name)
 {
-	put(name, png, 45);
+	worker_put(name, worker_png, 45);
 }
 
 static void take_away(const char *name)
 {
 	char path[128];
 
-	snprintf(path, sizeof(path), "%s/%s", root, name);
+	snprintf(path, sizeof(path), "%s/%s", worker_root, name);
 	assert_int_equal(unlink(path), 0);
 }
 
@@ -46,10 +46,10 @@ static void samples_come_with_their_labels(void **state)
 	unsigned n;
 
 	(void)state;
-	put_five();
-	s = open_sampler();
+	worker_put_five();
+	s = worker_open_sampler();
 	assert_int_equal(tsi_sampler_epoch_len(s), 5);
-	assert_int_equal(make(s, DEPTH, got, 10, &n), 0);
+	assert_int_equal(worker_make(s, DEPTH, got, 10, &n), 0);
 	assert_int_equal(n, 0);
 	for (int i = 0; i < 10; i++) {
 		static const int64_t label[] = { 0, 0, 1, 1, 2 };
@@ -70,17 +70,17 @@ static void a_bad_file_is_replaced_by_a_good_one_of_its_class(void **state)
 	unsigned n;
 
 	(void)state;
-	put_five();
-	s = open_sampler();
-	assert_int_equal(make(s, DEPTH, whole, 10, &n), 0);
+	worker_put_five();
+	s = worker_open_sampler();
+	assert_int_equal(worker_make(s, DEPTH, whole, 10, &n), 0);
 	tsi_sampler_close(s);
 
 	/* One known from the scan, one found later, and the last of all. */
-	put("a/1.png", "no image", 8);
+	worker_put("a/1.png", "no image", 8);
 	put_truncated("b/0.png");
 	put_truncated("c/0.png");
-	s = open_sampler();
-	assert_int_equal(make(s, DEPTH, got, 10, &n), 0);
+	s = worker_open_sampler();
+	assert_int_equal(worker_make(s, DEPTH, got, 10, &n), 0);
 	assert_int_equal(n, 6);
 	for (int i = 0; i < 10; i++) {
 		static const int64_t index[] = { 0, 0, 3, 3 };
@@ -108,11 +108,11 @@ static void the_depth_changes_nothing(void **state)
 	(void)state;
 	memset(one, 0, sizeof(one));
 	memset(many, 0, sizeof(many));
-	put_five();
+	worker_put_five();
 	put_truncated("b/1.png");
-	s = open_sampler();
-	assert_int_equal(make(s, 1, one, 20, &n), 0);
-	assert_int_equal(make(s, 8, many, 20, &n), 0);
+	s = worker_open_sampler();
+	assert_int_equal(worker_make(s, 1, one, 20, &n), 0);
+	assert_int_equal(worker_make(s, 8, many, 20, &n), 0);
 	for (int i = 0; i < 20; i++)
 		assert_memory_equal(&one[i], &many[i], sizeof(one[i]));
 	tsi_sampler_close(s);
@@ -125,14 +125,14 @@ static void a_file_that_comes_back_is_good_again(void **state)
 	unsigned n;
 
 	(void)state;
-	put_five();
-	s = open_sampler();
+	worker_put_five();
+	s = worker_open_sampler();
 	take_away("a/0.png");
-	assert_int_equal(make(s, DEPTH, got, 5, &n), 0);
+	assert_int_equal(worker_make(s, DEPTH, got, 5, &n), 0);
 	assert_int_equal(n, 1);
 	assert_int_equal(got[0].index, 1);
-	put_image("a/0.png");
-	assert_int_equal(make(s, DEPTH, got, 5, &n), 0);
+	worker_put_image("a/0.png");
+	assert_int_equal(worker_make(s, DEPTH, got, 5, &n), 0);
 	assert_int_equal(n, 0);
 	assert_int_equal(got[0].index, 0);
 	assert_int_equal(tsi_badlist_count(tsi_sampler_badlist(s)), 1);
@@ -146,18 +146,18 @@ static void raise_names_the_file(void **state)
 	unsigned n;
 
 	(void)state;
-	options.on_error = TSI_RAISE;
-	put_five();
+	worker_options.on_error = TSI_RAISE;
+	worker_put_five();
 	put_truncated("b/1.png");
-	s = open_sampler();
-	assert_int_equal(make(s, DEPTH, got, 5, &n), TSOCK_EDATA);
-	assert_non_null(strstr(tsock_errmsg(), root));
+	s = worker_open_sampler();
+	assert_int_equal(worker_make(s, DEPTH, got, 5, &n), TSOCK_EDATA);
+	assert_non_null(strstr(tsock_errmsg(), worker_root));
 	assert_non_null(strstr(tsock_errmsg(), "b/1.png"));
 	tsi_sampler_close(s);
 
-	put("b/1.png", "text", 4);
-	s = open_sampler();
-	assert_int_equal(make(s, DEPTH, got, 5, &n), TSOCK_EDATA);
+	worker_put("b/1.png", "text", 4);
+	s = worker_open_sampler();
+	assert_int_equal(worker_make(s, DEPTH, got, 5, &n), TSOCK_EDATA);
 	assert_non_null(strstr(tsock_errmsg(), "b/1.png"));
 	tsi_sampler_close(s);
 }
@@ -172,15 +172,15 @@ static void nothing_good_is_an_error(void **state)
 	put_truncated("a/0.png");
 	put_truncated("b/0.png");
 	put_truncated("c/0.png");
-	s = open_sampler();
-	assert_int_equal(make(s, DEPTH, got, 5, &n), TSOCK_EDATA);
+	s = worker_open_sampler();
+	assert_int_equal(worker_make(s, DEPTH, got, 5, &n), TSOCK_EDATA);
 	assert_non_null(strstr(tsock_errmsg(), "no file"));
 	tsi_sampler_close(s);
 
-	put("a/0.png", "x", 1);
-	put("b/0.png", "x", 1);
-	put("c/0.png", "x", 1);
-	assert_int_equal(tsi_sampler_open(&options, &s), TSOCK_EDATA);
+	worker_put("a/0.png", "x", 1);
+	worker_put("b/0.png", "x", 1);
+	worker_put("c/0.png", "x", 1);
+	assert_int_equal(tsi_sampler_open(&worker_options, &s), TSOCK_EDATA);
 	assert_non_null(strstr(tsock_errmsg(), "no good image"));
 }
 
@@ -189,18 +189,18 @@ static void segments_fit_the_epoch(void **state)
 	struct tsi_sampler *s;
 
 	(void)state;
-	put_five();
-	options.segments = 0;
-	s = open_sampler();
+	worker_put_five();
+	worker_options.segments = 0;
+	s = worker_open_sampler();
 	assert_int_equal(tsi_sampler_segments(s), 5);
 	assert_int_equal(tsi_sampler_bounds(s)[5], 5);
 	tsi_sampler_close(s);
-	options.order = TSOCK_ORDER_PHILOX;
-	s = open_sampler();
+	worker_options.order = TSOCK_ORDER_PHILOX;
+	s = worker_open_sampler();
 	assert_int_equal(tsi_sampler_segments(s), 1);
 	tsi_sampler_close(s);
-	options.segments = 6;
-	assert_int_equal(tsi_sampler_open(&options, &s), TSOCK_EARG);
+	worker_options.segments = 6;
+	assert_int_equal(tsi_sampler_open(&worker_options, &s), TSOCK_EARG);
 	assert_non_null(strstr(tsock_errmsg(), "--segments 6"));
 }
 
@@ -230,7 +230,7 @@ static void put_cut(const char *name, uint64_t seed, unsigned percent)
 				   .seed = seed };
 	struct image_gen_bytes f = image_gen_png(&g);
 
-	put(name, f.data, f.len * percent / 100);
+	worker_put(name, f.data, f.len * percent / 100);
 	free(f.data);
 }
 
@@ -241,9 +241,9 @@ static void put_run(void (*fn)(const char *name, uint64_t i))
 
 	for (unsigned i = 0; i < GOOD; i++) {
 		snprintf(name, sizeof(name), "a/%03u.png", i);
-		put_image(name);
+		worker_put_image(name);
 		snprintf(name, sizeof(name), "c/%03u.png", i);
-		put_image(name);
+		worker_put_image(name);
 	}
 	for (unsigned i = 0; i < BAD; i++) {
 		snprintf(name, sizeof(name), "b/%03u.png", i);
@@ -276,7 +276,7 @@ static uint64_t reads_of_epoch(struct tsi_sampler *s, struct tsi_worker *w,
 
 		while (seq < end && tsi_worker_busy(w) < 8)
 			assert_int_equal(tsi_worker_begin(w, seq++), 0);
-		if (tsi_worker_finish(w, into, scratch, &made))
+		if (tsi_worker_finish(w, worker_into, scratch, &made))
 			fail_msg("%s", tsock_errmsg());
 		reads += made.reads;
 	}
@@ -297,7 +297,7 @@ static void put_cut_late(const char *name, uint64_t i)
 static void put_whole(const char *name, uint64_t i)
 {
 	(void)i;
-	put_image(name);
+	worker_put_image(name);
 }
 
 /* A bad file is read once or so, and each sample reads one more: not each the
@@ -307,7 +307,8 @@ static void check_run(struct tsi_sampler *s)
 	struct tsi_worker *w;
 	uint64_t reads;
 
-	assert_int_equal(tsi_worker_create(s, options.io, 8, NULL, &w), 0);
+	assert_int_equal(tsi_worker_create(s, worker_options.io, 8, NULL, &w),
+			 0);
 	reads = reads_of_epoch(s, w, 0);
 	assert_true(reads >= ALL && reads <= 2 * ALL + BAD);
 	assert_int_equal(reads_of_epoch(s, w, 1), ALL);
@@ -325,11 +326,11 @@ static void a_run_of_truncated_files_is_walked_once(void **state)
 	for (unsigned i = 0; i < 2; i++) {
 		struct tsi_sampler *s;
 
-		options.recipe =
+		worker_options.recipe =
 			i ? recipes_eval(SIZE, SIZE) : recipes_train(SIZE);
 		put_run(cut[i]);
 		let_files_settle();
-		s = open_sampler();
+		s = worker_open_sampler();
 		check_run(s);
 		tsi_sampler_close(s);
 	}
@@ -345,8 +346,9 @@ static void a_run_of_partly_good_files_is_walked_once(void **state)
 	(void)state;
 	put_run(put_cut_late);
 	let_files_settle();
-	s = open_sampler();
-	assert_int_equal(tsi_worker_create(s, options.io, 8, NULL, &w), 0);
+	s = worker_open_sampler();
+	assert_int_equal(tsi_worker_create(s, worker_options.io, 8, NULL, &w),
+			 0);
 	reads = reads_of_epoch(s, w, 0);
 	assert_true(reads <= 2 * ALL + BAD);
 	/* A file may first be bad for a later sample. */
@@ -364,7 +366,7 @@ static void a_run_of_missing_files_is_walked_once(void **state)
 
 	(void)state;
 	put_run(put_whole);
-	s = open_sampler();
+	s = worker_open_sampler();
 	each_in_run(take_away);
 	check_run(s);
 	tsi_sampler_close(s);
@@ -377,19 +379,19 @@ static void a_mended_file_is_good_again(void **state)
 	unsigned n;
 
 	(void)state;
-	put_five();
+	worker_put_five();
 	put_truncated("b/0.png");
 	put_truncated("b/1.png");
 	let_files_settle();
-	s = open_sampler();
-	assert_int_equal(make(s, DEPTH, got, 5, &n), 0);
+	s = worker_open_sampler();
+	assert_int_equal(worker_make(s, DEPTH, got, 5, &n), 0);
 	assert_int_equal(n, 2);
-	put_image("b/0.png");
-	assert_int_equal(make(s, DEPTH, got, 5, &n), 0);
+	worker_put_image("b/0.png");
+	assert_int_equal(worker_make(s, DEPTH, got, 5, &n), 0);
 	assert_int_equal(n, 1);
 	assert_int_equal(got[2].index, 2);
 	/* Its own sample has seen that: from now on others may have it too. */
-	assert_int_equal(make(s, DEPTH, got, 5, &n), 0);
+	assert_int_equal(worker_make(s, DEPTH, got, 5, &n), 0);
 	assert_int_equal(got[3].index, 2);
 	tsi_sampler_close(s);
 }
@@ -402,17 +404,17 @@ static void files_that_all_come_back_are_good_again(void **state)
 	unsigned n;
 
 	(void)state;
-	put_five();
-	s = open_sampler();
+	worker_put_five();
+	s = worker_open_sampler();
 	take_away("a/1.png");
 	take_away("b/0.png");
 	take_away("b/1.png");
 	take_away("c/0.png");
-	assert_int_equal(make(s, DEPTH, got, 5, &n), 0);
+	assert_int_equal(worker_make(s, DEPTH, got, 5, &n), 0);
 	assert_int_equal(n, 4);
 	take_away("a/0.png");
-	put_image("b/1.png");
-	assert_int_equal(make(s, 1, got, 1, &n), 0);
+	worker_put_image("b/1.png");
+	assert_int_equal(worker_make(s, 1, got, 1, &n), 0);
 	assert_int_equal(got[0].index, 3);
 	tsi_sampler_close(s);
 }
@@ -441,19 +443,21 @@ static void what_is_known_changes_no_sample(void **state)
 		struct tsi_made made;
 		struct tsi_worker *w;
 
-		s = open_sampler();
+		s = worker_open_sampler();
 		assert_int_equal(tsi_sampler_epoch_len(s), 16);
-		assert_int_equal(tsi_worker_create(s, options.io, 1, NULL, &w),
-				 0);
+		assert_int_equal(
+			tsi_worker_create(s, worker_options.io, 1, NULL, &w),
+			0);
 		assert_int_equal(tsi_worker_begin(w, seq), 0);
-		assert_int_equal(tsi_worker_finish(w, into, fresh, &made), 0);
+		assert_int_equal(
+			tsi_worker_finish(w, worker_into, fresh, &made), 0);
 		tsi_worker_destroy(w);
 		tsi_sampler_close(s);
 	}
 	for (unsigned depth = 1; depth <= 8; depth *= 2) {
-		s = open_sampler();
+		s = worker_open_sampler();
 		for (unsigned i = 0; i < 3; i++) {
-			assert_int_equal(make(s, depth, got, 48, &n), 0);
+			assert_int_equal(worker_make(s, depth, got, 48, &n), 0);
 			assert_in_range(n, 1, 47);
 			assert_memory_equal(got, fresh, sizeof(got[0]) * 48);
 		}
@@ -462,7 +466,8 @@ static void what_is_known_changes_no_sample(void **state)
 }
 
 #define in_a_tree(test) \
-	cmocka_unit_test_setup_teardown(test, make_root, remove_root)
+	cmocka_unit_test_setup_teardown(test, worker_make_root, \
+					worker_remove_root)
 
 int main(void)
 {

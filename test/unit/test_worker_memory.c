@@ -49,7 +49,7 @@ static void put_large_image(const char *name, unsigned edge, size_t junk)
 	data = calloc(1, m.len + junk);
 	assert_non_null(data);
 	memcpy(data, m.bytes, m.len);
-	put(name, data, m.len + junk);
+	worker_put(name, data, m.len + junk);
 	free(data);
 }
 
@@ -58,8 +58,8 @@ static void put_large_file(const char *name, size_t size)
 	uint8_t *data = calloc(1, size);
 
 	assert_non_null(data);
-	memcpy(data, png, sizeof(png));
-	put(name, data, size);
+	memcpy(data, worker_png, sizeof(worker_png));
+	worker_put(name, data, size);
 	free(data);
 }
 
@@ -71,19 +71,19 @@ static void what_fits_no_budget_is_bad_and_the_rest_goes_on(void **state)
 	unsigned n;
 
 	(void)state;
-	put_five();
+	worker_put_five();
 	put_large_image("a/1.png", 3000, 0);
 	put_large_file("b/1.png", TSI_READER_AHEAD + 1);
 	assert_int_equal(tsi_budget_create(TSI_READER_AHEAD, &tight), 0);
 	assert_int_equal(tsi_budget_create(30 * MB, &roomy), 0);
-	s = open_sampler();
-	assert_int_equal(make_within(s, roomy, DEPTH, got, 10, &n), 0);
+	s = worker_open_sampler();
+	assert_int_equal(worker_make_within(s, roomy, DEPTH, got, 10, &n), 0);
 	assert_int_equal(n, 0);
 	for (int i = 0; i < 10; i++)
 		assert_int_equal(got[i].index, i % 5);
 	assert_int_equal(tsi_badlist_count(tsi_sampler_badlist(s)), 0);
 
-	assert_int_equal(make_within(s, tight, DEPTH, got, 10, &n), 0);
+	assert_int_equal(worker_make_within(s, tight, DEPTH, got, 10, &n), 0);
 	assert_int_equal(n, 4);
 	for (int i = 0; i < 10; i++) {
 		static const int64_t index[] = { 0, 0, 2, 2, 4 };
@@ -108,8 +108,8 @@ static void *make_one(void *arg)
 {
 	struct maker *m = arg;
 
-	m->err = make_within(m->sampler, m->budget, 1, m->got, 1,
-			     &m->substituted);
+	m->err = worker_make_within(m->sampler, m->budget, 1, m->got, 1,
+				    &m->substituted);
 	return NULL;
 }
 
@@ -122,10 +122,10 @@ static void a_large_file_gives_its_room_back_while_it_waits(void **state)
 	pthread_t thread;
 
 	(void)state;
-	put_five();
+	worker_put_five();
 	put_large_image("a/0.png", 3000, TSI_READER_AHEAD);
 	assert_int_equal(tsi_budget_create(40 * MB, &m.budget), 0);
-	m.sampler = open_sampler();
+	m.sampler = worker_open_sampler();
 	mine.budget = m.budget;
 	assert_int_equal(tsi_budget_claim_grow(&mine, 30 * MB), 0);
 	assert_int_equal(pthread_create(&thread, NULL, make_one, &m), 0);
@@ -147,7 +147,7 @@ static void a_large_file_gives_its_room_back_while_it_waits(void **state)
 /* In a child whose address space ends soon behind what it has. */
 static void without_memory_for_one(void)
 {
-	struct tsi_sampler *s = open_sampler();
+	struct tsi_sampler *s = worker_open_sampler();
 	struct sample got[64];
 	struct rlimit limit;
 	unsigned n = 0;
@@ -160,7 +160,7 @@ static void without_memory_for_one(void)
 	limit.rlim_cur = limit.rlim_max =
 		(rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE) + 14 * MB;
 	assert_int_equal(setrlimit(RLIMIT_AS, &limit), 0);
-	if (make(s, 1, got, 5, &n))
+	if (worker_make(s, 1, got, 5, &n))
 		fail_msg("%s", tsock_errmsg());
 	assert_int_equal(n, 1);
 	assert_int_equal(got[0].index, 0);
@@ -183,8 +183,8 @@ static void an_image_that_finds_no_memory_does_not_end_the_stream(void **state)
 		skip();
 	}
 	tsi_io_reader_destroy(r);
-	options.io = TSI_READER_URING;
-	put_five();
+	worker_options.io = TSI_READER_URING;
+	worker_put_five();
 	put_large_image("a/1.png", 6000, 0);
 	pid = fork();
 	assert_true(pid >= 0);
@@ -198,7 +198,8 @@ static void an_image_that_finds_no_memory_does_not_end_the_stream(void **state)
 }
 
 #define in_a_tree(test) \
-	cmocka_unit_test_setup_teardown(test, make_root, remove_root)
+	cmocka_unit_test_setup_teardown(test, worker_make_root, \
+					worker_remove_root)
 
 int main(void)
 {

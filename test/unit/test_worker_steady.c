@@ -82,7 +82,7 @@ static void put_jpegs(void)
 					    .quality = 60 + (int)i * 8 };
 		struct image_gen_bytes b = image_gen_jpeg(&g);
 
-		put(name[i], b.data, b.len);
+		worker_put(name[i], b.data, b.len);
 		free(b.data);
 	}
 }
@@ -94,8 +94,9 @@ static void make_epoch(struct tsi_worker *w, uint64_t epoch, struct sample *to)
 
 		assert_int_equal(tsi_worker_begin(w, epoch * FILES + i), 0);
 		if (tsi_worker_busy(w) == DEPTH)
-			assert_int_equal(tsi_worker_finish(w, into, to, &made),
-					 0);
+			assert_int_equal(
+				tsi_worker_finish(w, worker_into, to, &made),
+				0);
 	}
 }
 
@@ -103,11 +104,12 @@ static void make_epoch(struct tsi_worker *w, uint64_t epoch, struct sample *to)
 static uint64_t count_epoch(void)
 {
 	static struct sample to[64];
-	struct tsi_sampler *s = open_sampler();
+	struct tsi_sampler *s = worker_open_sampler();
 	struct tsi_worker *w;
 	uint64_t start = atomic_load(&calls), before, after;
 
-	assert_int_equal(tsi_worker_create(s, options.io, DEPTH, NULL, &w), 0);
+	assert_int_equal(
+		tsi_worker_create(s, worker_options.io, DEPTH, NULL, &w), 0);
 	/* Each of the reader's buffers has held each file. */
 	for (uint64_t e = 0; e < WARM_EPOCHS * DEPTH; e++)
 		make_epoch(w, e, to);
@@ -128,7 +130,7 @@ static void nothing_is_allocated_for_a_jpeg(void **state)
 	if (SANITIZED)
 		skip();
 	put_jpegs();
-	options.index_memory = 1 << 20;
+	worker_options.index_memory = 1 << 20;
 	assert_int_equal(count_epoch(), 0);
 }
 
@@ -147,7 +149,7 @@ static void nothing_is_allocated_by_a_shuffled_order(void **state)
 	if (SANITIZED)
 		skip();
 	put_jpegs();
-	options.order = TSOCK_ORDER_PHILOX;
+	worker_options.order = TSOCK_ORDER_PHILOX;
 	assert_int_equal(count_epoch(), 0);
 }
 
@@ -160,7 +162,7 @@ static bool has_uring(void)
 		return false;
 	}
 	tsi_io_reader_destroy(r);
-	options.io = TSI_READER_URING;
+	worker_options.io = TSI_READER_URING;
 	return true;
 }
 
@@ -184,8 +186,9 @@ static void a_file_is_one_call_of_io_uring(void **state)
 	if (!has_uring())
 		skip();
 	put_jpegs();
-	s = open_sampler();
-	assert_int_equal(tsi_worker_create(s, options.io, DEPTH, NULL, &w), 0);
+	s = worker_open_sampler();
+	assert_int_equal(
+		tsi_worker_create(s, worker_options.io, DEPTH, NULL, &w), 0);
 	make_epoch(w, 0, to);
 	submits = 0;
 	for (uint64_t e = 1; e <= 20; e++)
@@ -202,12 +205,13 @@ static void nothing_is_allocated_for_a_png(void **state)
 	(void)state;
 	if (SANITIZED)
 		skip();
-	put_five();
+	worker_put_five();
 	assert_int_equal(count_epoch(), 0);
 }
 
 #define in_a_tree(test) \
-	cmocka_unit_test_setup_teardown(test, make_root, remove_root)
+	cmocka_unit_test_setup_teardown(test, worker_make_root, \
+					worker_remove_root)
 
 int main(void)
 {

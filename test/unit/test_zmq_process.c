@@ -58,7 +58,7 @@ static void io_threads_take_no_signals(void **s)
 	(void)s;
 	/* A reaper and an I/O thread, of the producer and of all consumers. */
 	assert_int_equal(deaf_threads(), 4);
-	assert_int_equal(tsi_zmq_connect(path, &ch), 0);
+	assert_int_equal(tsi_zmq_connect(channel_path, &ch), 0);
 	assert_int_equal(deaf_threads(), 4);
 	pthread_sigmask(SIG_SETMASK, NULL, &mask);
 	assert_false(sigismember(&mask, SIGINT));
@@ -76,18 +76,18 @@ static int exit_status(pid_t pid)
 
 static int in_child(void)
 {
-	struct tsi_msg m = hello(1);
+	struct tsi_msg m = channel_hello(1);
 	struct tsi_routing_id peer = { 0 };
 	bool ready;
 
-	if (tsi_zmq_send(dealer, NULL, &m) != TSOCK_EFORK)
+	if (tsi_zmq_send(channel_dealer, NULL, &m) != TSOCK_EFORK)
 		return 1;
-	if (tsi_zmq_recv(router, &peer, &m) != TSOCK_EFORK)
+	if (tsi_zmq_recv(channel_router, &peer, &m) != TSOCK_EFORK)
 		return 2;
-	if (tsi_zmq_poll(router, NULL, 0, 0, &ready) != TSOCK_EFORK)
+	if (tsi_zmq_poll(channel_router, NULL, 0, 0, &ready) != TSOCK_EFORK)
 		return 3;
-	tsi_zmq_close(dealer);
-	tsi_zmq_close(router);
+	tsi_zmq_close(channel_dealer);
+	tsi_zmq_close(channel_router);
 	return 0;
 }
 
@@ -101,14 +101,14 @@ static void a_forked_child_touches_nothing(void **s)
 	if (!pid)
 		_exit(in_child());
 	assert_int_equal(exit_status(pid), 0);
-	assert_int_equal(exchange(dealer, 8, &peer), 0);
-	assert_int_equal(access(path, F_OK), 0);
+	assert_int_equal(channel_exchange(channel_dealer, 8, &peer), 0);
+	assert_int_equal(access(channel_path, F_OK), 0);
 }
 
 /* Every limit from none left to plenty: an error or success, no abort. */
 static int with_few_descriptors(void)
 {
-	unsigned used = descriptors_of(getpid()) - 1, opened = 0;
+	unsigned used = usage_descriptors(getpid()) - 1, opened = 0;
 
 	for (unsigned spare = 0; spare < 24; spare++) {
 		struct rlimit limit = { (rlim_t)(used + spare),
@@ -118,7 +118,7 @@ static int with_few_descriptors(void)
 
 		if (setrlimit(RLIMIT_NOFILE, &limit))
 			return 1;
-		err = tsi_zmq_bind(path, &ch);
+		err = tsi_zmq_bind(channel_path, &ch);
 		if (!err) {
 			opened++;
 			tsi_zmq_close(ch);
@@ -145,9 +145,9 @@ static int with_few_threads(void)
 
 		if (setrlimit(RLIMIT_NPROC, &limit))
 			return 2;
-		if (tsi_zmq_connect(path, &ch) != TSOCK_ESYS ||
+		if (tsi_zmq_connect(channel_path, &ch) != TSOCK_ESYS ||
 		    !strstr(tsock_errmsg(), "ulimit -u") ||
-		    !strstr(tsock_errmsg(), path))
+		    !strstr(tsock_errmsg(), channel_path))
 			return 3;
 	}
 	return 0;
@@ -177,12 +177,12 @@ static int with_little_address_space(void)
 
 		if (setrlimit(RLIMIT_AS, &limit))
 			return 1;
-		err = tsi_zmq_connect(path, &ch);
+		err = tsi_zmq_connect(channel_path, &ch);
 		if (!err) {
 			opened++;
 			tsi_zmq_close(ch);
 		} else if ((err == TSOCK_ESYS || err == TSOCK_ENOMEM) &&
-			   strstr(tsock_errmsg(), path)) {
+			   strstr(tsock_errmsg(), channel_path)) {
 			refused++;
 		} else {
 			return 2;
@@ -197,7 +197,8 @@ static void run_again_as(const char *what)
 	pid_t pid = fork();
 
 	if (!pid) {
-		execl("/proc/self/exe", "test_zmq_process", path, what, NULL);
+		execl("/proc/self/exe", "test_zmq_process", channel_path, what,
+		      NULL);
 		_exit(127);
 	}
 	assert_int_equal(exit_status(pid), 0);
@@ -232,32 +233,32 @@ static void consumers_of_a_process_share_what_they_can(void **s)
 	unsigned before;
 
 	(void)s;
-	assert_int_equal(exchange(dealer, 2, &peer), 0);
-	before = descriptors_of(getpid());
+	assert_int_equal(channel_exchange(channel_dealer, 2, &peer), 0);
+	before = usage_descriptors(getpid());
 	for (unsigned i = 0; i < 8; i++) {
-		assert_int_equal(tsi_zmq_connect(path, &ch[i]), 0);
-		assert_int_equal(exchange(ch[i], i, &peer), 0);
+		assert_int_equal(tsi_zmq_connect(channel_path, &ch[i]), 0);
+		assert_int_equal(channel_exchange(ch[i], i, &peer), 0);
 	}
 	/* An eventfd and a socket each; the producer's end is one, too. */
-	assert_true(descriptors_of(getpid()) <= before + 8 * 3);
+	assert_true(usage_descriptors(getpid()) <= before + 8 * 3);
 	for (unsigned i = 0; i < 8; i++)
 		tsi_zmq_close(ch[i]);
-	assert_int_equal(exchange(dealer, 2, &peer), 0);
+	assert_int_equal(channel_exchange(channel_dealer, 2, &peer), 0);
 }
 
 static void nothing_is_left_behind(void **s)
 {
-	struct tsi_msg m = hello(1);
+	struct tsi_msg m = channel_hello(1);
 	struct tsi_channel *ch, *lonely;
 	struct tsi_routing_id peer;
 	unsigned before;
 
 	(void)s;
 	/* What the fixture has begun to connect is connected. */
-	assert_int_equal(exchange(dealer, 2, &peer), 0);
-	before = descriptors_of(getpid());
+	assert_int_equal(channel_exchange(channel_dealer, 2, &peer), 0);
+	before = usage_descriptors(getpid());
 	for (int i = 0; i < 20; i++) {
-		assert_int_equal(tsi_zmq_connect(path, &ch), 0);
+		assert_int_equal(tsi_zmq_connect(channel_path, &ch), 0);
 		tsi_zmq_send(ch, NULL, &m);
 		tsi_zmq_close(ch);
 	}
@@ -267,9 +268,9 @@ static void nothing_is_left_behind(void **s)
 	tsi_zmq_close(lonely);
 	/* The producer's ends go when its I/O thread sees the hang-ups. */
 	for (int64_t end = tsi_now_ms() + LONG_MS;
-	     descriptors_of(getpid()) > before && tsi_now_ms() < end;)
+	     usage_descriptors(getpid()) > before && tsi_now_ms() < end;)
 		poll(NULL, 0, 5);
-	assert_true(descriptors_of(getpid()) <= before);
+	assert_true(usage_descriptors(getpid()) <= before);
 	tsi_zmq_close(NULL);
 }
 
@@ -286,7 +287,7 @@ int main(int argc, char **argv)
 	};
 
 	if (argc == 3) {
-		snprintf(path, sizeof(path), "%s", argv[1]);
+		snprintf(channel_path, sizeof(channel_path), "%s", argv[1]);
 		/* A look for leaks would need a thread. */
 		if (argv[2][0] == 't')
 			_exit(with_few_threads());
