@@ -14,6 +14,9 @@
 	T(random_resized_crop) \
 	T(timm_resized_crop) \
 	T(center_crop) \
+	T(resize_keep_ratio) \
+	T(center_crop_or_pad) \
+	T(random_crop_or_pad) \
 	T(random_crop) \
 	T(pad) \
 	T(horizontal_flip) \

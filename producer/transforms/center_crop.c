@@ -4,8 +4,6 @@
  *
  * Formula: torchvision.transforms.functional.center_crop.
  */
-#include <math.h>
-
 #include "transforms/op.h"
 #include "transforms/sizes.h"
 
@@ -17,14 +15,6 @@ static bool check(struct tsi_op *op, const char **why)
 	return tsi_sizes_pair(&op->arg[0]);
 }
 
-/* Python's int(round((edge - size) / 2.0)), or the padding, negative. */
-static int64_t centre(uint32_t edge, uint32_t size)
-{
-	if (edge < size)
-		return -(int64_t)((size - edge) / 2);
-	return (int64_t)rint((double)(edge - size) / 2.0);
-}
-
 static bool plan(const struct tsi_op *op, const double *draws,
 		 struct tsi_framing *g)
 {
@@ -33,9 +23,9 @@ static bool plan(const struct tsi_op *op, const double *draws,
 	const uint32_t width = (uint32_t)op->arg[0].v[1];
 
 	(void)draws;
-	return tsi_framing_crop(g, centre(g->width, width),
-				centre(g->height, height), width, height,
-				black);
+	return tsi_framing_crop(g, tsi_sizes_centre(g->width, width),
+				tsi_sizes_centre(g->height, height), width,
+				height, black);
 }
 
 static void size(const struct tsi_op *op, struct tsi_op_size *s)

@@ -249,10 +249,7 @@ static const struct tsi_arg timm_args[] = {
 	[SIZE] = TSI_ARG_SIZE,
 	[SCALE] = TSI_ARG_SCALE,
 	[RATIO] = TSI_ARG_RATIO,
-	[FILTER] = { .name = "interpolation",
-		     .kind = TSI_ARG_WORD,
-		     .value = "random",
-		     .words = "random|" TSI_FILTER_WORDS },
+	[FILTER] = TSI_ARG_RANDOM_FILTER("random"),
 	{ 0 },
 };
 
@@ -270,13 +267,9 @@ static unsigned count_timm(const struct tsi_op *op)
 static int draw_timm(const struct tsi_op *op, struct tsi_words *w,
 		     uint32_t width, uint32_t height, double *draws)
 {
-	static const enum tsi_filter either[] = { TSI_FILTER_BILINEAR,
-						  TSI_FILTER_BICUBIC };
-	const unsigned filter = (unsigned)tsi_op_number(op, FILTER);
 	int err = draw(op, w, width, height, draws);
 
-	draws[TIMM_FILTER] =
-		filter ? filter - 1 : either[tsi_words_below(w, 2)];
+	draws[TIMM_FILTER] = tsi_sizes_draw_filter(op, FILTER, w);
 	return err;
 }
 

@@ -4,11 +4,30 @@
  */
 #include "transforms/sizes.h"
 
+#include <math.h>
+
 bool tsi_sizes_pair(struct tsi_arg_value *v)
 {
 	if (v->n == 1)
 		v->v[v->n++] = v->v[0];
 	return true;
+}
+
+int64_t tsi_sizes_centre(uint32_t edge, uint32_t size)
+{
+	if (edge < size)
+		return -(int64_t)((size - edge) / 2);
+	return (int64_t)rint((double)(edge - size) / 2.0);
+}
+
+unsigned tsi_sizes_draw_filter(const struct tsi_op *op, unsigned arg,
+			       struct tsi_words *w)
+{
+	static const enum tsi_filter either[] = { TSI_FILTER_BILINEAR,
+						  TSI_FILTER_BICUBIC };
+	const unsigned word = (unsigned)tsi_op_number(op, arg);
+
+	return word ? word - 1 : either[tsi_words_below(w, 2)];
 }
 
 bool tsi_sizes_antialias(struct tsi_arg_value *v, const char **why)

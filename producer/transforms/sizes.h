@@ -25,6 +25,13 @@
 		.none = true \
 	}
 
+/* A filter, or one of two by chance: the first of these words. */
+#define TSI_ARG_RANDOM_FILTER(default) \
+	{ \
+		.name = "interpolation", .kind = TSI_ARG_WORD, \
+		.value = default, .words = "random|" TSI_FILTER_WORDS \
+	}
+
 /* How likely it is that the operation is done. */
 #define TSI_ARG_P(default) \
 	{ \
@@ -56,6 +63,19 @@
 
 /* One number becomes two of the same. */
 bool tsi_sizes_pair(struct tsi_arg_value *v);
+
+/*
+ * Where the middle of an edge begins, for torchvision and timm: Python's
+ * int(round((edge - size) / 2.0)), or the border before a smaller edge, negative.
+ */
+int64_t tsi_sizes_centre(uint32_t edge, uint32_t size);
+
+/*
+ * The enum tsi_filter of an argument TSI_ARG_RANDOM_FILTER: bilinear or bicubic
+ * where it is random.
+ */
+unsigned tsi_sizes_draw_filter(const struct tsi_op *op, unsigned arg,
+			       struct tsi_words *w);
 
 /* The antialias argument: None is True, False is refused. */
 bool tsi_sizes_antialias(struct tsi_arg_value *v, const char **why);

@@ -494,6 +494,30 @@ def test_timms_crop_is_timms(draws):
         alike(mine, other, name)
 
 
+def test_timms_sizes_and_places_are_timms(draws):
+    data = pytest.importorskip("timm.data.transforms")
+    how = dict(longest=0.3, random_scale_prob=0.5, random_aspect_prob=0.7,
+               random_scale_range=(0.6, 1.3), random_scale_area=True,
+               random_aspect_range=(0.7, 1.6))
+    said = ", ".join(f"{key}={value}" for key, value in how.items())
+    own = draws(f"ResizeKeepRatio((300, 200), interpolation=random, {said}) "
+                "CenterCropOrPad(8)").take(3)
+    alike(own[2], random.choices((0, 4), k=OURS), "filter")
+    theirs = [data.ResizeKeepRatio.get_params(PICTURE, (300, 200), **how)
+              for _ in range(THEIRS)]
+    alike_columns(own[:2], theirs, "height width")
+    alike(own[0] / own[1], np.divide(*np.array(theirs).T), "aspect")
+
+
+def test_places_of_timms_crops_are_timms(draws):
+    data = pytest.importorskip("timm.data.transforms")
+    own = draws("RandomCropOrPad((32, 70))").take(2)
+    theirs = [data.RandomCropOrPad.get_params(PICTURE, (32, 70))
+              for _ in range(THEIRS)]
+    alike_columns(own, theirs, "top left")
+    assert own[1].min() == -10 and own[1].max() == 0
+
+
 def test_a_wrong_distribution_is_found():
     # So that these tests aren't blind.
     rng = np.random.default_rng(1)

@@ -448,3 +448,32 @@ def test_deits_recipe_is_replayed_to_the_byte(files):
         files, lambda _: data.create_transform(
             224, is_training=True, color_jitter=0.3, interpolation="bicubic",
             auto_augment="rand-m9-mstd0.5-inc1", re_prob=0.25), None)
+
+
+@pytest.mark.parametrize("mode", ["squash", "border", "center"])
+@pytest.mark.parametrize("size", [64, (40, 70)])
+def test_timms_evaluation_makes_the_samples(files, mode, size):
+    data = pytest.importorskip("timm.data")
+    transform = data.create_transform(
+        (3, *size) if isinstance(size, tuple) else size, crop_mode=mode,
+        crop_pct=0.9, interpolation="bicubic")
+    steps = v1.Compose(transform.transforms[:2])
+    # Without its last two, which make floats.
+    files = [p for p in files if min(Image.open(p).size) > 3]
+    must_agree(steps, files, lambda image, draws: steps(image))
+
+
+@pytest.mark.parametrize("mode", ["constant", "edge", "reflect", "symmetric"])
+@pytest.mark.parametrize("size", [(9, 400), (300, 20), (51, 51)])
+def test_timms_crops_make_the_samples(files, mode, size):
+    data = pytest.importorskip("timm.data.transforms")
+    fill = 9 if mode != "constant" else (7, 88, 199)
+    centre = data.CenterCropOrPad(size, fill, mode)
+    must_agree(centre, files, lambda image, draws: centre(image))
+    placed = data.RandomCropOrPad(size, fill, mode)
+
+    def run(image, draws):
+        placed.get_params = lambda *_: tuple(whole(draws))
+        return placed(image)
+
+    must_agree(placed, files, run, 3)

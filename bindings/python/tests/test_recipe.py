@@ -288,6 +288,46 @@ def test_timms_recipes_are_read(keywords, text):
     assert ends_of(text_of(train)) == Ends("float32", (MEAN, STD))
 
 
+@pytest.mark.parametrize(
+    "keywords, text",
+    [
+        (dict(crop_mode="squash"), "Resize((256, 256)) CenterCrop(224)"),
+        (
+            dict(crop_mode="border", crop_pct=1.0, interpolation="random"),
+            "ResizeKeepRatio(224, longest=1, interpolation=random) "
+            "CenterCropOrPad(224, fill=(124, 116, 104))",
+        ),
+        (
+            dict(input_size=(3, 200, 300), interpolation="bicubic"),
+            "ResizeKeepRatio((228, 342), interpolation=bicubic) "
+            "CenterCrop((200, 300))",
+        ),
+    ],
+)
+def test_timms_ways_to_crop_are_read(keywords, text):
+    data = pytest.importorskip("timm.data")
+    made = data.create_transform(**{"input_size": 224, **keywords})
+    assert full(text_of(made)) == full(text)
+    assert ends_of(text_of(made)) == Ends("float32", (MEAN, STD))
+
+
+@pytest.mark.parametrize(
+    "mode, crop", [("rkrc", "CenterCropOrPad"), ("rkrr", "RandomCropOrPad")]
+)
+def test_timms_ways_to_crop_in_training_are_read(mode, crop):
+    data = pytest.importorskip("timm.data")
+    made = data.create_transform(
+        32, is_training=True, train_crop_mode=mode, interpolation="random",
+        hflip=0, color_jitter=None,
+    )
+    assert full(text_of(made)) == full(
+        "ResizeKeepRatio(32, interpolation=random, random_scale_prob=0.5, "
+        "random_scale_range=(0.8, 1), random_scale_area=True, "
+        "random_aspect_prob=0.5, random_aspect_range=(0.9, 1/0.9)) "
+        "%s(32, padding_mode=reflect)" % crop
+    )
+
+
 def test_timms_other_recipes_are_read_or_named():
     data = pytest.importorskip("timm.data")
     tested = data.create_transform(224, interpolation="bicubic")

@@ -143,6 +143,9 @@ _SPECIAL: dict[str, dict[str, Callable[[Any], str]]] = {
     "torch.nn": {},
     "timm.data": {
         "RandomResizedCropAndInterpolation": recipe_timm.crop,
+        "ResizeKeepRatio": recipe_timm.crop,
+        "CenterCropOrPad": recipe_timm.crop,
+        "RandomCropOrPad": recipe_timm.crop,
         "RandomErasing": recipe_timm.erasing,
         "RandAugment": recipe_timm.rand,
         "AutoAugment": recipe_timm.auto,

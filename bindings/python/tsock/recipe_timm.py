@@ -11,13 +11,12 @@ from .recipe_values import call, not_native
 
 
 def crop(transform: Any) -> str:
-    """RandomResizedCropAndInterpolation, whose two filters are "random"."""
-    several = isinstance(transform.interpolation, (list, tuple))
-    return call(
-        "RandomResizedCropAndInterpolation",
-        transform,
-        interpolation="random" if several else transform.interpolation,
-    )
+    """RandomResizedCropAndInterpolation, CenterCropOrPad and the like; where
+    there are two filters they are "random"."""
+    own = {}
+    if isinstance(getattr(transform, "interpolation", ""), (list, tuple)):
+        own["interpolation"] = "random"
+    return call(type(transform).__name__, transform, **own)
 
 
 # The values that its RandomErasing's modes are.

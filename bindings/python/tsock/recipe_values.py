@@ -17,6 +17,11 @@ CLASSES = {
     "RandomResizedCrop": "size scale ratio interpolation antialias",
     "RandomResizedCropAndInterpolation": "size scale ratio interpolation",
     "CenterCrop": "size",
+    "ResizeKeepRatio": "size longest interpolation random_scale_prob "
+    "random_scale_range random_scale_area random_aspect_prob "
+    "random_aspect_range",
+    "CenterCropOrPad": "size fill padding_mode mask_fill",
+    "RandomCropOrPad": "size fill padding_mode mask_fill",
     "RandomCrop": "size padding pad_if_needed fill padding_mode mask_fill",
     "Pad": "padding fill padding_mode mask_fill",
     "RandomHorizontalFlip": "p",

@@ -183,6 +183,36 @@ def _center_crop(image: Any, op: Operation, draws: Sequence[float]) -> Any:
     return _functional().center_crop(image, list(op["size"]))
 
 
+def _crop_or_pad(image: Any, op: Operation, top: int, left: int) -> Any:
+    height, width = op["size"]
+    sides = [-left, -top, left + width - image.width, top + height - image.height]
+    image = _functional().pad(
+        image, [max(0, n) for n in sides], _fill(op["fill"]), op["padding_mode"]
+    )
+    return _functional().crop(image, max(0, top), max(0, left), height, width)
+
+
+def _center_crop_or_pad(
+    image: Any, op: Operation, draws: Sequence[float]
+) -> Any:
+    top, left = (
+        round((edge - size) / 2) if edge > size else -((size - edge) // 2)
+        for edge, size in zip((image.height, image.width), op["size"])
+    )
+    return _crop_or_pad(image, op, top, left)
+
+
+def _random_crop_or_pad(
+    image: Any, op: Operation, draws: Sequence[float]
+) -> Any:
+    return _crop_or_pad(image, op, *map(int, draws))
+
+
+def _keep_ratio(image: Any, op: Operation, draws: Sequence[float]) -> Any:
+    size, mode = [int(n) for n in draws[:2]], _mode(_FILTERS[int(draws[2])])
+    return _functional().resize(image, size, mode)
+
+
 def _sides(padding: Any) -> list[int]:
     if isinstance(padding, tuple):
         return list(padding) * (4 // len(padding))
@@ -409,6 +439,9 @@ _STEPS: dict[str, _Step] = {
     "TimmAugMix": replay_timm.aug_mix,
     "PILAugMix": _pil_mix,
     "CenterCrop": _center_crop,
+    "ResizeKeepRatio": _keep_ratio,
+    "CenterCropOrPad": _center_crop_or_pad,
+    "RandomCropOrPad": _random_crop_or_pad,
     "Pad": _pad,
     "RandomCrop": _random_crop,
     "RandomHorizontalFlip": _flip("hflip"),
@@ -443,6 +476,9 @@ def _deepest(depth: int) -> int:
 _DRAWS: dict[str, Union[int, Callable[[Operation], int]]] = {
     "Resize": 0,
     "CenterCrop": 0,
+    "CenterCropOrPad": 0,
+    "RandomCropOrPad": 2,
+    "ResizeKeepRatio": 3,
     "Pad": 0,
     "Grayscale": 0,
     "RandomResizedCrop": 4,

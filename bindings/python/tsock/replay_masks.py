@@ -65,6 +65,34 @@ def _center_crop(mask: Any, op: Operation, draws: Sequence[float]) -> Any:
     return _functional().center_crop(mask, list(op["size"]))
 
 
+def _keep_ratio(mask: Any, op: Operation, draws: Sequence[float]) -> Any:
+    size = [int(n) for n in draws[:2]]
+    return _functional().resize(mask, size, _mode("nearest"))
+
+
+def _crop_or_pad(mask: Any, op: Operation, top: int, left: int) -> Any:
+    height, width = op["size"]
+    sides = [-left, -top, left + width - mask.shape[1], top + height - mask.shape[0]]
+    mask = _padded(mask, op, [max(0, n) for n in sides])
+    return _functional().crop(mask, max(0, top), max(0, left), height, width)
+
+
+def _center_crop_or_pad(
+    mask: Any, op: Operation, draws: Sequence[float]
+) -> Any:
+    top, left = (
+        round((edge - size) / 2) if edge > size else -((size - edge) // 2)
+        for edge, size in zip(mask.shape, op["size"])
+    )
+    return _crop_or_pad(mask, op, top, left)
+
+
+def _random_crop_or_pad(
+    mask: Any, op: Operation, draws: Sequence[float]
+) -> Any:
+    return _crop_or_pad(mask, op, *map(int, draws))
+
+
 def _padded(mask: Any, op: Operation, sides: list[int]) -> Any:
     left, top, right, bottom = sides
     height, width = mask.shape
@@ -136,6 +164,9 @@ STEPS: dict[str, _Step] = {
     "RandomResizedCrop": _resized_crop,
     "RandomResizedCropAndInterpolation": _resized_crop,
     "CenterCrop": _center_crop,
+    "ResizeKeepRatio": _keep_ratio,
+    "CenterCropOrPad": _center_crop_or_pad,
+    "RandomCropOrPad": _random_crop_or_pad,
     "Pad": _pad,
     "RandomCrop": _random_crop,
     "RandomRotation": _rotation,
