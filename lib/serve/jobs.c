@@ -331,7 +331,7 @@ int tsi_jobs_begin(const struct tsi_jobs *t, const struct tsi_msg_join *j,
 		   bool *started, uint64_t *start)
 {
 	const struct tsi_job *k = find_job(t, j->job);
-	const struct tsi_job_rank *r = &k->rank[j->rank];
+	const struct tsi_job_rank *r;
 	uint64_t others;
 
 	if (!k || !(k->ready || k->started))
@@ -339,6 +339,7 @@ int tsi_jobs_begin(const struct tsi_jobs *t, const struct tsi_msg_join *j,
 			       "the job's ranks came too late: all ask again");
 	if (others_are_behind(k, j))
 		return tsi_err(TSOCK_EAGAIN, "other ranks are behind this one");
+	r = &k->rank[j->rank];
 	others = begun_by_others(t, k, j);
 	*started = true;
 	*start = k->start;

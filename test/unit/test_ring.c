@@ -131,7 +131,7 @@ static void an_image_that_cannot_be_converted_is_refused(void **state)
 	struct tsi_geometry g;
 
 	(void)state;
-	f.shape[2] = 1;
+	f.shape[2] = 2;
 	assert_int_equal(tsi_geometry_make(&f, 1,
 					   &(struct tsi_geometry_wish){
 						   .ring = 64, .max_batch = 4 },
