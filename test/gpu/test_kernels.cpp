@@ -110,9 +110,13 @@ static const float mean[] = { 0.485f, 0.456f, 0.406f };
 static const float stds[] = { 0.229f, 0.224f, 0.225f };
 
 /* Buffers that end where the images end. */
-static bool one(struct tsi_view_spec *sp, unsigned i, unsigned at, unsigned to)
+static bool one(struct tsi_view_spec *sp, unsigned i, unsigned at, unsigned to,
+		unsigned channels)
 {
-	uint64_t pixels = sizes[i].h * sizes[i].w, image = pixels * 3;
+	uint64_t pixels = sizes[i].h * sizes[i].w, image = pixels * channels;
+	uint64_t shape[] = { sizes[i].h, sizes[i].w, channels };
+	unsigned last = channels - 1; /* of one channel: its own for all */
+	uint32_t layout = sp->layout;
 	uint64_t all = image * sizes[i].n;
 	size_t size = tsock_dtype_size(sp->dtype);
 	std::vector<uint8_t> want(all * size);
@@ -129,28 +133,32 @@ static bool one(struct tsi_view_spec *sp, unsigned i, unsigned at, unsigned to)
 	for (uint64_t k = 0; k < all; k++)
 		src[k] = static_cast<uint8_t>(rand() >> 7);
 	for (uint64_t k = 0; k < sizes[i].n; k++)
-		tsi_convert_image(c, src + k * image, sizes[i].h, sizes[i].w,
+		tsi_convert_image(c, shape, src + k * image,
 				  want.data() + k * image * size);
 	memset(out, 0xa5, (to + all) * size);
+	if (channels == 1)
+		layout = TSOCK_HWC;
 	struct tsi_kernel_convert k = { src,
 					dst,
 					sizes[i].n,
 					pixels,
+					channels,
 					sp->dtype,
-					sp->layout,
+					layout,
 					sp->normalize,
-					{ mean[0], mean[1], mean[2] },
-					{ stds[0], stds[1], stds[2] } };
+					{ mean[0], mean[last / 2], mean[last] },
+					{ stds[0], stds[last / 2],
+					  stds[last] } };
 	good = tsi_kernel_convert(&k, nullptr) == cudaSuccess &&
 	       memcmp(want.data(), dst, all * size) == 0;
 	for (size_t b = 0; b < to * size; b++)
 		good = good && static_cast<uint8_t *>(out)[b] == 0xa5;
 	if (!good)
-		printf("# %u images of %u x %u, source at %u, to %u, %d "
+		printf("# %u images of %u x %u x %u, source at %u, to %u, %d "
 		       "multiprocessors\n",
 		       static_cast<unsigned>(sizes[i].n),
 		       static_cast<unsigned>(sizes[i].h),
-		       static_cast<unsigned>(sizes[i].w), at, to,
+		       static_cast<unsigned>(sizes[i].w), channels, at, to,
 		       multiprocessors);
 	tsi_convert_destroy(c);
 	free(from);
@@ -166,7 +174,8 @@ static bool all_of(struct tsi_view_spec *sp)
 		for (unsigned k = 0; k < 4 * 5; k++) {
 			multiprocessors = 1 + static_cast<int>(k % 3) * 3;
 			resident = 1 + static_cast<int>(k % 4);
-			good = one(sp, i, k % 4, k / 4) && good;
+			good = one(sp, i, k % 4, k / 4, 3) && good;
+			good = one(sp, i, k % 4, k / 4, 1) && good;
 		}
 	return good;
 }
