@@ -32,6 +32,10 @@
 	  "random resized crop and flip (default)") \
 	P("eval", true, "Resize(RESIZE) CenterCrop(SIZE)", \
 	  "resize and centre crop (default of --split val)") \
+	P("torchvision", false, \
+	  "RandomResizedCrop(SIZE) RandomHorizontalFlip() ToTensor() " \
+	  "Normalize((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))", \
+	  "torchvision's first recipe: that of train, normalised") \
 	P("torchvision-v2", false, \
 	  "RandomResizedCrop(SIZE) RandomHorizontalFlip() " \
 	  "TrivialAugmentWide() RandomErasing(p=0.1)", \

@@ -513,6 +513,28 @@ def test_who_says_nothing_gets_what_the_end_says(place, images):
     assert pixels(images, half)[0].dtype == np.float16
 
 
+def test_torchvisions_first_recipe_is_a_preset(place, images):
+    # references/classification/presets.py, without options.
+    compose = v1.Compose(
+        [v1.RandomResizedCrop(32), v1.RandomHorizontalFlip(), v1.ToTensor()]
+        + [v1.Normalize(MEAN, STD)]
+    )
+    made = []
+    for name, keywords in (
+        ("train", dict(preset="train", size=32)),
+        ("torchvision", dict(preset="torchvision", size=32)),
+        ("compose", dict(transform=compose)),
+    ):
+        with tsock.DataLoader(
+            name, 16, root=images, seed=3, order="sequential", no_cache=True,
+            **keywords, **ANY
+        ) as loader:
+            batches = np.concatenate([x for x, _ in loader])
+            made.append((loader.transform, batches.tobytes()))
+            assert batches.dtype == np.float32
+    assert made[0] == made[1] == made[2]
+
+
 def test_what_is_said_counts_more_than_the_end(place, images):
     steps = [v2.Resize(40), v2.CenterCrop(32), v2.ToTensor()]
     steps += [v2.Normalize(MEAN, STD)]

@@ -72,14 +72,15 @@ class ProducerOptions(TypedDict, total=False):
                   the fields image, image2, ...; for views that differ see
                   Views in --transform help (1)
     preset        train: random resized crop and flip (default); eval: resize
-                  and centre crop (default of --split val); torchvision-v2:
-                  that of torchvision's newer weights (with --size 176 theirs);
-                  timm: the default of timm's train.py; timm-rand: timm's --aa
-                  rand-m9-mstd0.5-inc1, as in DeiT; simclr: SimCLR's two views;
-                  dino: DINO's two global views and eight local ones of 96 x
-                  96; cifar: crops of 32 x 32 pixels in a border of 4;
-                  segmentation: torchvision's for images with masks;
-                  segmentation-eval: short edge 520, and its middle
+                  and centre crop (default of --split val); torchvision:
+                  torchvision's first recipe: that of train, normalised;
+                  torchvision-v2: that of torchvision's newer weights (with
+                  --size 176 theirs); timm: the default of timm's train.py;
+                  timm-rand: timm's --aa rand-m9-mstd0.5-inc1, as in DeiT;
+                  simclr: SimCLR's two views; dino: DINO's two global views and
+                  eight local ones of 96 x 96; cifar: crops of 32 x 32 pixels
+                  in a border of 4; segmentation: torchvision's for images with
+                  masks; segmentation-eval: short edge 520, and its middle
     size          side of the finished image (224)
     resize        eval: the shorter side before the crop (256)
     pillow        whose pixels to give: Pillow 13 and later resize some crops
@@ -159,7 +160,7 @@ class ProducerOptions(TypedDict, total=False):
     allow_bad: float
     transform: Transform
     views: int
-    preset: Literal["train", "eval", "torchvision-v2", "timm", "timm-rand", "simclr", "dino", "cifar", "segmentation", "segmentation-eval"]
+    preset: Literal["train", "eval", "torchvision", "torchvision-v2", "timm", "timm-rand", "simclr", "dino", "cifar", "segmentation", "segmentation-eval"]
     size: int
     resize: int
     pillow: int
