@@ -20,6 +20,7 @@
 #include "jpeg/turbo.h"
 #include "png/file.h"
 #include "png/png.h"
+#include "run/cost.h"
 #include "run/identity.h"
 #include "wire/address.h"
 #include "wire/zmq.h"
@@ -115,6 +116,36 @@ void tsi_report_describe(const struct tsi_options *o)
 	tsi_identity_describe(&p, !o->given[TSI_OPTION_dataset], stdout);
 }
 
+/* Of one channel: "224 x 224 grey". */
+static void print_images(const struct tsi_pipeline_opts *o)
+{
+	printf("images        ");
+	for (unsigned k = 0; k < o->recipe->views; k++) {
+		const struct tsi_recipe_view *v = &o->recipe->view[k];
+
+		printf("%s%u x %u%s", k ? ", " : "", v->width, v->height,
+		       v->channels == 1 ? " grey" : "");
+	}
+	printf("%s\n", o->fast ? ", fast" : "");
+}
+
+/* How long the recipe takes: of a few images, since files differ. */
+static void print_cost(const struct tsi_plan *p)
+{
+	struct tsi_cost cost;
+	char us[28];
+
+	if (tsi_cost_measure(p->sampler, p->pipeline.image_memory, &cost))
+		printf("cost          unknown: %s\n", tsock_errmsg());
+	else if (!cost.samples)
+		printf("cost          unknown: no image could be decoded\n");
+	else
+		printf("cost          %s us for an image (median of %u, by one "
+		       "thread)\n",
+		       tsi_number_thousands(us, (uint64_t)(cost.us + 0.5)),
+		       cost.samples);
+}
+
 void tsi_report_plan(const struct tsi_plan *p)
 {
 	const struct tsi_pipeline_opts *o = &p->pipeline;
@@ -144,12 +175,9 @@ void tsi_report_plan(const struct tsi_plan *p)
 	printf("epoch         %s samples\n",
 	       tsi_number_thousands(n, tsi_sampler_epoch_len(p->sampler)));
 	print_order(p);
-	printf("images        ");
-	for (unsigned k = 0; k < o->recipe->views; k++)
-		printf("%s%u x %u", k ? ", " : "", o->recipe->view[k].width,
-		       o->recipe->view[k].height);
-	printf("%s\n", o->fast ? ", fast" : "");
+	print_images(o);
 	printf("transform     %s\n", o->recipe->text);
+	print_cost(p);
 	printf("threads       %u\n", p->pipeline.threads);
 	printf("ring          %s samples, join window %s, batches up to %s\n",
 	       tsi_number_thousands(ring, p->geometry.capacity),

@@ -43,6 +43,12 @@ struct tsi_budget_claim {
  */
 int tsi_budget_claim_grow(struct tsi_budget_claim *c, uint64_t total);
 
+/* One that holds nothing of b. */
+static inline struct tsi_budget_claim tsi_budget_claim_of(struct tsi_budget *b)
+{
+	return (struct tsi_budget_claim){ .budget = b };
+}
+
 /* Hold all of the budget: a claim that holds nothing waits for all others. */
 int tsi_budget_claim_all(struct tsi_budget_claim *c);
 

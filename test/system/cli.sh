@@ -131,6 +131,9 @@ fails 78 'never grows' 'a pack does not grow' \
 	grep -q '16.3 MB' "$work/out" && grep -q float32 "$work/out"
 result $? '--dry-run says what would be served, and the memory' \
 	"$(cat "$work/out")"
+grep -Eq '^cost +[1-9][0-9,]* us for an image .median of 32, by one thread' \
+	"$work/out"
+result $? '--dry-run measures what the recipe costs' "$(cat "$work/out")"
 "$producer" --dry-run --quiet "${set[@]}" >"$work/out"
 grep -q 'kept from before' "$work/out"
 result $? 'the second scan comes from the cache' "$(cat "$work/out")"
@@ -149,6 +152,14 @@ echo 'this is no image' >"$victim"
 grep -q "$(basename "$victim")" "$work/out" &&
 	grep -Eq '^bad files +1$' "$work/out"
 result $? '--dry-run lists the bad file' "$(cat "$work/out")"
+mkdir -p "$work/few/a"
+cp "$good2" "$work/few/a/good.jpg"
+head -c 400 "$good2" >"$work/few/a/short.jpg"
+"$producer" --dry-run --quiet --no-cache -d imagefolder -r "$work/few" \
+	--transform 'CenterCrop(32) Grayscale(1)' >"$work/out"
+grep -Eq '^cost .*median of 1, by one thread' "$work/out" &&
+	grep -Eq '^images +32 x 32 grey$' "$work/out"
+result $? '--dry-run measures good images alone' "$(cat "$work/out")"
 bad=(-d imagenet -r "$work/bad" "${small[@]}" --preset eval)
 # One of 36 is more than a hundredth.
 fails 66 "1 of 36 files .2.78 %. can't be read.*--allow-bad 0.03" \
