@@ -46,12 +46,11 @@ static void nearest(const struct tsi_warp_source *s, const double *x,
 					 (size_t)(int64_t)x[i]];
 }
 
-static pixels_fn *pixels_of(const struct tsi_canvas *c,
-			    enum tsi_warp_filter filter)
+static pixels_fn *pixels_of(const struct tsi_canvas *c, enum tsi_filter filter)
 {
-	if (filter == TSI_WARP_BILINEAR)
+	if (filter == TSI_FILTER_BILINEAR)
 		return c->warp.bilinear;
-	return filter == TSI_WARP_BICUBIC ? c->warp.bicubic : nearest;
+	return filter == TSI_FILTER_BICUBIC ? c->warp.bicubic : nearest;
 }
 
 static void map(const struct tsi_canvas *c, const double *m, places_fn *places,
@@ -85,7 +84,7 @@ static int begin(struct tsi_canvas *c, uint32_t width, uint32_t height,
 }
 
 int tsi_warp_affine(struct tsi_canvas *c, uint32_t width, uint32_t height,
-		    const double m[6], enum tsi_warp_filter filter,
+		    const double m[6], enum tsi_filter filter,
 		    const uint8_t *fill)
 {
 	uint8_t *dst;
@@ -93,7 +92,7 @@ int tsi_warp_affine(struct tsi_canvas *c, uint32_t width, uint32_t height,
 
 	if (err)
 		return err;
-	if (filter == TSI_WARP_NEAREST)
+	if (filter == TSI_FILTER_NEAREST)
 		err = tsi_warp_nearest(c, m, width, height, dst);
 	else
 		map(c, m, c->warp.affine, pixels_of(c, filter), width, height,
@@ -104,7 +103,7 @@ int tsi_warp_affine(struct tsi_canvas *c, uint32_t width, uint32_t height,
 }
 
 int tsi_warp_perspective(struct tsi_canvas *c, const double m[8],
-			 enum tsi_warp_filter filter, const uint8_t *fill)
+			 enum tsi_filter filter, const uint8_t *fill)
 {
 	uint8_t *dst;
 	int err = begin(c, c->width, c->height, fill, &dst);
@@ -118,8 +117,8 @@ int tsi_warp_perspective(struct tsi_canvas *c, const double m[8],
 }
 
 int tsi_warp_rotate(struct tsi_canvas *c, double degrees,
-		    enum tsi_warp_filter filter, bool expand,
-		    const double *centre, const uint8_t *fill)
+		    enum tsi_filter filter, bool expand, const double *centre,
+		    const uint8_t *fill)
 {
 	uint32_t width = c->width, height = c->height;
 	double m[6];

@@ -27,19 +27,14 @@
 #include <stdint.h>
 
 #include "ops/canvas.h"
-
-enum tsi_warp_filter {
-	TSI_WARP_NEAREST,
-	TSI_WARP_BILINEAR,
-	TSI_WARP_BICUBIC,
-};
+#include "pixel/filter.h"
 
 /*
  * Image.transform(size, AFFINE, m, filter): x = m[0] * X + m[1] * Y + m[2],
  * y = m[3] * X + m[4] * Y + m[5].
  */
 int tsi_warp_affine(struct tsi_canvas *c, uint32_t width, uint32_t height,
-		    const double m[6], enum tsi_warp_filter filter,
+		    const double m[6], enum tsi_filter filter,
 		    const uint8_t *fill);
 
 /*
@@ -47,7 +42,7 @@ int tsi_warp_affine(struct tsi_canvas *c, uint32_t width, uint32_t height,
  * m[6] * X + m[7] * Y + 1.
  */
 int tsi_warp_perspective(struct tsi_canvas *c, const double m[8],
-			 enum tsi_warp_filter filter, const uint8_t *fill);
+			 enum tsi_filter filter, const uint8_t *fill);
 
 /*
  * Image.rotate(degrees, filter, expand, centre), counter-clockwise, which is
@@ -57,7 +52,7 @@ int tsi_warp_perspective(struct tsi_canvas *c, const double m[8],
  * picture grows to show all of the old one.
  */
 int tsi_warp_rotate(struct tsi_canvas *c, double degrees,
-		    enum tsi_warp_filter filter, bool expand,
-		    const double *centre, const uint8_t *fill);
+		    enum tsi_filter filter, bool expand, const double *centre,
+		    const uint8_t *fill);
 
 #endif

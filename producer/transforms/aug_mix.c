@@ -315,8 +315,8 @@ static int apply_pil(const struct tsi_op *op, const double *draws,
 {
 	const unsigned chains = (unsigned)tsi_op_number(op, CHAINS);
 	const unsigned most = deepest(tsi_op_number(op, CHAIN_DEPTH));
-	const enum tsi_warp_filter filter =
-		tsi_warps_filter_of(&op->arg[PIL_FILTER]);
+	const enum tsi_filter filter =
+		(enum tsi_filter)tsi_op_number(op, PIL_FILTER);
 	const double *own = draws + 1 + chains;
 	uint8_t fill[3];
 	int err = tsi_mix_begin(c);

@@ -96,7 +96,8 @@ static int apply(const struct tsi_op *op, const double *draws,
 		if (own[DONE] != 0)
 			err = tsi_policy_apply(
 				s[k].op, own[MAGNITUDE],
-				tsi_warps_filter_of(&op->arg[FILTER]), fill, c);
+				(enum tsi_filter)tsi_op_number(op, FILTER),
+				fill, c);
 	}
 	return err;
 }

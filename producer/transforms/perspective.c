@@ -100,8 +100,8 @@ static int apply(const struct tsi_op *op, const double *draws,
 	if (draws[0] == 0 || !map_of(draws, c->width, c->height, m))
 		return 0;
 	tsi_sizes_fill(&op->arg[FILL], fill);
-	return tsi_warp_perspective(c, m, tsi_warps_filter_of(&op->arg[FILTER]),
-				    fill);
+	return tsi_warp_perspective(
+		c, m, (enum tsi_filter)tsi_op_number(op, FILTER), fill);
 }
 
 static int mask(const struct tsi_op *op, const double *draws,

@@ -77,9 +77,8 @@ bool tsi_policy_has_magnitude(enum tsi_policy_op op)
 	return op >= TSI_POLICY_SHEAR_X && op <= TSI_POLICY_SOLARIZE;
 }
 
-static int warp(enum tsi_policy_op op, double magnitude,
-		enum tsi_warp_filter filter, const uint8_t *fill,
-		struct tsi_canvas *c)
+static int warp(enum tsi_policy_op op, double magnitude, enum tsi_filter filter,
+		const uint8_t *fill, struct tsi_canvas *c)
 {
 	double m[6];
 
@@ -97,7 +96,7 @@ static int warp(enum tsi_policy_op op, double magnitude,
 }
 
 int tsi_policy_apply(enum tsi_policy_op op, double magnitude,
-		     enum tsi_warp_filter filter, const uint8_t *fill,
+		     enum tsi_filter filter, const uint8_t *fill,
 		     struct tsi_canvas *c)
 {
 	switch (op) {

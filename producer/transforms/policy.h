@@ -65,7 +65,7 @@ bool tsi_policy_has_magnitude(enum tsi_policy_op op);
 
 /* _apply_op() on a picture of Pillow's.  Fails with TSOCK_ENOMEM. */
 int tsi_policy_apply(enum tsi_policy_op op, double magnitude,
-		     enum tsi_warp_filter filter, const uint8_t *fill,
+		     enum tsi_filter filter, const uint8_t *fill,
 		     struct tsi_canvas *c);
 
 #endif

@@ -32,7 +32,7 @@ static int apply_each(const double *draws, unsigned n,
 	for (unsigned k = 0; k < n && !err; k++, draws += EACH)
 		err = tsi_policy_apply((enum tsi_policy_op)draws[OP],
 				       draws[MAGNITUDE],
-				       tsi_warps_filter_of(filter), fill, c);
+				       (enum tsi_filter)filter->v[0], fill, c);
 	return err;
 }
 

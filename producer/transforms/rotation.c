@@ -89,7 +89,7 @@ static int apply_rotation(const struct tsi_op *op, const double *draws,
 
 	tsi_sizes_fill(&op->arg[FILL], fill);
 	return tsi_warp_rotate(c, draws[0],
-			       tsi_warps_filter_of(&op->arg[FILTER]),
+			       (enum tsi_filter)tsi_op_number(op, FILTER),
 			       expands(op), centre_of(&op->arg[CENTER]), fill);
 }
 
@@ -257,9 +257,9 @@ static int apply_affine(const struct tsi_op *op, const double *draws,
 		memcpy(a.centre, centre->v, sizeof(a.centre));
 	tsi_warp_map_affine(&a, m);
 	tsi_sizes_fill(&op->arg[AFFINE_FILL], fill);
-	return tsi_warp_affine(c, c->width, c->height, m,
-			       tsi_warps_filter_of(&op->arg[AFFINE_FILTER]),
-			       fill);
+	return tsi_warp_affine(
+		c, c->width, c->height, m,
+		(enum tsi_filter)tsi_op_number(op, AFFINE_FILTER), fill);
 }
 
 const struct tsi_op_type tsi_op_random_affine = {

@@ -179,7 +179,8 @@ const struct tsi_op_type tsi_op_timm_auto_augment = {
 	.draws = "which pair, from 0, of 3a which operation; for each of two: "
 		 "which operation, of timm's 15 from 0, 15 for Desaturate, 16 "
 		 "for GaussianBlurRand, or -1 if none is done; its argument, "
-		 "of 16 the radius; nearest, bilinear or bicubic, from 0",
+		 "of 16 the radius; its interpolation, of bilinear, nearest, "
+		 "box, hamming and bicubic from 0",
 	.draw = draw,
 	.apply = apply,
 };

@@ -110,21 +110,23 @@ void tsi_timm_draw(const struct tsi_timm_levels *l, enum tsi_timm_op chosen,
 		   enum tsi_timm_way way, double level, struct tsi_words *w,
 		   double *draws)
 {
+	/* Words of TSI_TIMM_ARG_FILTER, without random. */
+	static const enum tsi_filter filters[] = { TSI_FILTER_NEAREST,
+						   TSI_FILTER_BILINEAR,
+						   TSI_FILTER_BICUBIC };
 	const double part = near(l, level, w) / DENOMINATOR;
 
 	draws[TSI_TIMM_OP] = chosen;
 	draws[TSI_TIMM_BY] = argument(chosen, way, part, l->translate, w);
-	/* TSI_WARP_BILINEAR or TSI_WARP_BICUBIC. */
 	draws[TSI_TIMM_WITH] =
-		l->filter ? l->filter - 1
-			  : TSI_WARP_BILINEAR + tsi_words_below(w, 2);
+		filters[l->filter ? l->filter - 1 : 1 + tsi_words_below(w, 2)];
 }
 
 /* ------------------------------------------------------------------------
  * Doing
  */
 
-static int warp(enum tsi_timm_op chosen, double by, enum tsi_warp_filter filter,
+static int warp(enum tsi_timm_op chosen, double by, enum tsi_filter filter,
 		const uint8_t *fill, struct tsi_canvas *c)
 {
 	double m[6];
@@ -150,8 +152,7 @@ int tsi_timm_apply(const double *draws, const uint8_t *fill,
 		   struct tsi_canvas *c)
 {
 	const double by = draws[TSI_TIMM_BY];
-	const enum tsi_warp_filter filter =
-		(enum tsi_warp_filter)draws[TSI_TIMM_WITH];
+	const enum tsi_filter filter = (enum tsi_filter)draws[TSI_TIMM_WITH];
 
 	if (draws[TSI_TIMM_OP] < 0)
 		return 0;

@@ -43,13 +43,14 @@ enum tsi_timm_way {
 enum {
 	TSI_TIMM_OP,   /* -1: none is done */
 	TSI_TIMM_BY,   /* its argument */
-	TSI_TIMM_WITH, /* enum tsi_warp_filter */
+	TSI_TIMM_WITH, /* enum tsi_filter */
 	TSI_TIMM_EACH,
 };
 
 #define TSI_TIMM_DRAWS \
 	"which operation, of timm's 15 from 0, or -1 if none is done; its " \
-	"argument; nearest, bilinear or bicubic, from 0"
+	"argument; its interpolation, of bilinear, nearest, box, hamming and " \
+	"bicubic from 0"
 
 /* How levels are drawn. */
 struct tsi_timm_levels {

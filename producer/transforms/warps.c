@@ -15,18 +15,6 @@ bool tsi_warps_filter(const struct tsi_arg_value *v, const char **why)
 	return false;
 }
 
-enum tsi_warp_filter tsi_warps_filter_of(const struct tsi_arg_value *v)
-{
-	switch ((enum tsi_filter)v->v[0]) {
-	case TSI_FILTER_BILINEAR:
-		return TSI_WARP_BILINEAR;
-	case TSI_FILTER_BICUBIC:
-		return TSI_WARP_BICUBIC;
-	default:
-		return TSI_WARP_NEAREST;
-	}
-}
-
 bool tsi_warps_range(struct tsi_arg_value *v, const char **why)
 {
 	if (v->n == 1 && v->v[0] >= 0) {

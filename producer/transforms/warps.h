@@ -24,7 +24,6 @@
 
 /* The filter argument is one of the three. */
 bool tsi_warps_filter(const struct tsi_arg_value *v, const char **why);
-enum tsi_warp_filter tsi_warps_filter_of(const struct tsi_arg_value *v);
 
 /* One number n, at least 0, becomes (-n, n); of two the first is the less. */
 bool tsi_warps_range(struct tsi_arg_value *v, const char **why);

@@ -46,20 +46,20 @@ static const uint8_t *colour(const double *v)
 static int affine(struct tsi_canvas *c, const double *v)
 {
 	return tsi_warp_affine(c, (uint32_t)v[0], (uint32_t)v[1], v + 6,
-			       (enum tsi_warp_filter)v[2], colour(v + 3));
+			       (enum tsi_filter)v[2], colour(v + 3));
 }
 
 /* DEGREES FILTER FILL*3 EXPAND CENTRED X Y */
 static int rotate(struct tsi_canvas *c, const double *v)
 {
-	return tsi_warp_rotate(c, v[0], (enum tsi_warp_filter)v[1], v[5] != 0,
+	return tsi_warp_rotate(c, v[0], (enum tsi_filter)v[1], v[5] != 0,
 			       v[6] != 0 ? v + 7 : NULL, colour(v + 2));
 }
 
 static int same_size(struct tsi_canvas *c, const double *v, const double *m)
 {
-	return tsi_warp_affine(c, c->width, c->height, m,
-			       (enum tsi_warp_filter)v[0], colour(v + 1));
+	return tsi_warp_affine(c, c->width, c->height, m, (enum tsi_filter)v[0],
+			       colour(v + 1));
 }
 
 /* FILTER FILL*3 DEGREES TRANSLATE*2 SCALE SHEAR*2 CENTRE*2 */
@@ -125,14 +125,13 @@ static int perspective(struct tsi_canvas *c, const double *v)
 	memcpy(end, v + 12, sizeof(end));
 	if (!tsi_warp_map_perspective(start, end, m))
 		return tsi_err(TSOCK_EDATA, "no such map");
-	return tsi_warp_perspective(c, m, (enum tsi_warp_filter)v[0],
-				    colour(v + 1));
+	return tsi_warp_perspective(c, m, (enum tsi_filter)v[0], colour(v + 1));
 }
 
 /* FILTER FILL*3 M*8 */
 static int perspective_map(struct tsi_canvas *c, const double *v)
 {
-	return tsi_warp_perspective(c, v + 4, (enum tsi_warp_filter)v[0],
+	return tsi_warp_perspective(c, v + 4, (enum tsi_filter)v[0],
 				    colour(v + 1));
 }
 

@@ -310,7 +310,7 @@ class Given:
     def __call__(self, draws):
         """The operations of a chain, which are done."""
         return [self.step(self.names[int(draws[k])], draws[k + 1],
-                          (0, 2, 3)[int(draws[k + 2])])
+                          {0: 2, 1: 0, 4: 3}[int(draws[k + 2])])
                 for k in range(0, len(draws), 3) if draws[k] >= 0]
 
     def step(self, name, by, resample):

@@ -17,11 +17,10 @@ SMALL = SIZES[:5]
 FILTERS = [Image.NEAREST, Image.BILINEAR, Image.BICUBIC]
 NAMES = {0: InterpolationMode.NEAREST, 2: InterpolationMode.BILINEAR,
          3: InterpolationMode.BICUBIC}
-# As in enum tsi_warp_filter.
-OURS = {Image.NEAREST: 0, Image.BILINEAR: 1, Image.BICUBIC: 2}
 # As in enum tsi_filter.
 RESIZES = [Image.BILINEAR, Image.NEAREST, Image.BOX, Image.HAMMING,
            Image.BICUBIC, Image.LANCZOS]
+OURS = {filt: RESIZES.index(filt) for filt in FILTERS}
 
 
 def fill_of(rng, image):

@@ -30,7 +30,8 @@ _SPACE = (
     "Desaturate",
     "GaussianBlurRand",
 )
-_FILTERS = (0, 2, 3)
+# Pillow's numbers of bilinear, nearest and bicubic.
+_FILTERS = {0: 2, 1: 0, 4: 3}
 
 
 def posterize(image: Any, bits: int) -> Any:
