@@ -11,10 +11,11 @@
 #include <immintrin.h>
 #include <string.h>
 
-#include "ops/warp_sample.h"
-
-#define AVX2 __attribute__((target("avx2")))
-#define INLINE AVX2 static inline __attribute__((always_inline))
+#define TARGET __attribute__((target("avx2")))
+#define VEC __m256d
+#define LANES 4
+#define OP(name) _mm256_##name
+#define INLINE TARGET static inline __attribute__((always_inline))
 
 /* The centres of four columns. */
 INLINE __m256d centres(uint32_t column)
@@ -23,49 +24,10 @@ INLINE __m256d centres(uint32_t column)
 			     _mm256_setr_pd(0.5, 1.5, 2.5, 3.5));
 }
 
-/* a * u + b + c, where b doesn't change along a row. */
-INLINE __m256d line(double a, __m256d u, double b, double c)
-{
-	__m256d v = _mm256_mul_pd(_mm256_set1_pd(a), u);
-
-	return _mm256_add_pd(_mm256_add_pd(v, _mm256_set1_pd(b)),
-			     _mm256_set1_pd(c));
-}
-
-AVX2 static void avx2_affine(const double *m, uint32_t column, uint32_t row,
-			     uint32_t n, double *x, double *y)
-{
-	double v = row + 0.5;
-
-	for (uint32_t i = 0; i < n; i += 4) {
-		__m256d u = centres(column + i);
-
-		_mm256_storeu_pd(x + i, line(m[0], u, m[1] * v, m[2]));
-		_mm256_storeu_pd(y + i, line(m[3], u, m[4] * v, m[5]));
-	}
-}
-
-AVX2 static void avx2_perspective(const double *m, uint32_t column,
-				  uint32_t row, uint32_t n, double *x,
-				  double *y)
-{
-	double v = row + 0.5;
-
-	for (uint32_t i = 0; i < n; i += 4) {
-		__m256d u = centres(column + i);
-		__m256d q = line(m[6], u, m[7] * v, 1);
-		__m256d a = line(m[0], u, m[1] * v, m[2]);
-		__m256d b = line(m[3], u, m[4] * v, m[5]);
-
-		_mm256_storeu_pd(x + i, _mm256_div_pd(a, q));
-		_mm256_storeu_pd(y + i, _mm256_div_pd(b, q));
-	}
-}
-
 /* Offsets of eight pixels at a time; the copies are four bytes wide. */
-AVX2 static void avx2_fixed(const struct tsi_warp_source *s, int64_t x,
-			    int64_t y, int64_t dx, int64_t dy, uint32_t n,
-			    uint8_t *dst)
+TARGET static void vec_fixed(const struct tsi_warp_source *s, int64_t x,
+			     int64_t y, int64_t dx, int64_t dy, uint32_t n,
+			     uint8_t *dst)
 {
 	const __m256i eight = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
 	const __m256i width = _mm256_set1_epi32((int)s->width);
@@ -149,7 +111,7 @@ INLINE void offsets(const struct tsi_warp_source *s, struct places *p, int back)
 }
 
 /* Four pixels of 32 bits a channel. */
-INLINE void store4(__m128i v0, __m128i v1, __m128i v2, __m128i v3, uint8_t *dst)
+INLINE void store(__m128i v0, __m128i v1, __m128i v2, __m128i v3, uint8_t *dst)
 {
 	const __m128i drop4th = _mm_setr_epi8(0, 1, 2, 4, 5, 6, 8, 9, 10, 12,
 					      13, 14, -1, -1, -1, -1);
@@ -180,8 +142,8 @@ INLINE __m256d between(const uint8_t *p, __m256d t)
 	return _mm256_add_pd(_mm256_cvtepi32_pd(a), _mm256_mul_pd(d, t));
 }
 
-INLINE __m128i bilinear1(const struct places *at, const uint8_t *pixels,
-			 size_t stride, int k)
+INLINE __m128i bilinear(const struct places *at, const uint8_t *pixels,
+			size_t stride, int k)
 {
 	const uint8_t *p = pixels + at->at[k];
 	__m256d t = _mm256_set1_pd(at->dx[k]);
@@ -189,53 +151,6 @@ INLINE __m128i bilinear1(const struct places *at, const uint8_t *pixels,
 
 	w = _mm256_mul_pd(_mm256_sub_pd(w, v), _mm256_set1_pd(at->dy[k]));
 	return _mm256_cvttpd_epi32(_mm256_add_pd(v, w));
-}
-
-/* Is it small enough for the offsets, and of three channels? */
-static int is_usual(const struct tsi_warp_source *s)
-{
-	return s->channels == 3 &&
-	       (uint64_t)s->width * s->height * 3 < INT32_MAX;
-}
-
-/* Those of the n pixels that are inside, each by itself. */
-static void each_bilinear(const struct tsi_warp_source *s, const double *x,
-			  const double *y, uint32_t n, uint8_t *dst)
-{
-	for (uint32_t i = 0; i < n; i++, dst += s->channels)
-		if (tsi_warp_inside(s, x[i], y[i]))
-			tsi_warp_bilinear(s, x[i], y[i], dst);
-}
-
-AVX2 static void avx2_bilinear(const struct tsi_warp_source *from,
-			       const double *x, const double *y, uint32_t n,
-			       uint8_t *dst)
-{
-	/* A copy, which stores to dst can't change. */
-	const struct tsi_warp_source source = *from, *s = &source;
-	double x_end = (double)s->width - 1, y_end = (double)s->height - 1;
-	uint32_t i = 0, usual = is_usual(s) ? n : 0;
-	size_t stride = (size_t)s->width * 3;
-	struct places p;
-
-	for (; i + 4 <= usual; i += 4) {
-		__m256d vx = _mm256_loadu_pd(x + i);
-		__m256d vy = _mm256_loadu_pd(y + i);
-
-		if (!within(vx, vy, 0, s->width, s->height))
-			continue;
-		split(&p, vx, vy);
-		if (within(p.x, p.y, 0, x_end, y_end) != 15) {
-			each_bilinear(s, x + i, y + i, 4, dst + 3 * i);
-			continue;
-		}
-		offsets(s, &p, 0);
-		store4(bilinear1(&p, s->pixels, stride, 0),
-		       bilinear1(&p, s->pixels, stride, 1),
-		       bilinear1(&p, s->pixels, stride, 2),
-		       bilinear1(&p, s->pixels, stride, 3), dst + 3 * i);
-	}
-	each_bilinear(s, x + i, y + i, n - i, dst + (size_t)i * s->channels);
 }
 
 INLINE __m256d cubic(__m256d p, __m256d q, __m256d r, __m256d s, __m256d t)
@@ -297,8 +212,8 @@ INLINE struct rows along2(const uint8_t *p, size_t stride, __m256d t)
 	};
 }
 
-INLINE __m128i bicubic1(const struct places *at, const uint8_t *pixels,
-			size_t stride, int k)
+INLINE __m128i bicubic(const struct places *at, const uint8_t *pixels,
+		       size_t stride, int k)
 {
 	const uint8_t *p = pixels + at->at[k];
 	__m256d t = _mm256_set1_pd(at->dx[k]), a, b;
@@ -316,50 +231,13 @@ INLINE __m128i bicubic1(const struct places *at, const uint8_t *pixels,
 	return _mm256_cvttpd_epi32(_mm256_min_pd(a, _mm256_set1_pd(255)));
 }
 
-static void each_bicubic(const struct tsi_warp_source *s, const double *x,
-			 const double *y, uint32_t n, uint8_t *dst)
-{
-	for (uint32_t i = 0; i < n; i++, dst += s->channels)
-		if (tsi_warp_inside(s, x[i], y[i]))
-			tsi_warp_bicubic(s, x[i], y[i], dst);
-}
-
-AVX2 static void avx2_bicubic(const struct tsi_warp_source *from,
-			      const double *x, const double *y, uint32_t n,
-			      uint8_t *dst)
-{
-	/* A copy, which stores to dst can't change. */
-	const struct tsi_warp_source source = *from, *s = &source;
-	double x_end = (double)s->width - 2, y_end = (double)s->height - 2;
-	uint32_t i = 0, usual = is_usual(s) ? n : 0;
-	size_t stride = (size_t)s->width * 3;
-	struct places p;
-
-	for (; i + 4 <= usual; i += 4) {
-		__m256d vx = _mm256_loadu_pd(x + i);
-		__m256d vy = _mm256_loadu_pd(y + i);
-
-		if (!within(vx, vy, 0, s->width, s->height))
-			continue;
-		split(&p, vx, vy);
-		if (within(p.x, p.y, 1, x_end, y_end) != 15) {
-			each_bicubic(s, x + i, y + i, 4, dst + 3 * i);
-			continue;
-		}
-		offsets(s, &p, 1);
-		store4(bicubic1(&p, s->pixels, stride, 0),
-		       bicubic1(&p, s->pixels, stride, 1),
-		       bicubic1(&p, s->pixels, stride, 2),
-		       bicubic1(&p, s->pixels, stride, 3), dst + 3 * i);
-	}
-	each_bicubic(s, x + i, y + i, n - i, dst + (size_t)i * s->channels);
-}
+#include "ops/x86/warp_body.h"
 
 void tsi_warp_kernel_init_avx2(struct tsi_warp_kernel *k)
 {
-	k->affine = avx2_affine;
-	k->perspective = avx2_perspective;
-	k->fixed = avx2_fixed;
-	k->bilinear = avx2_bilinear;
-	k->bicubic = avx2_bicubic;
+	k->affine = vec_affine;
+	k->perspective = vec_perspective;
+	k->fixed = vec_fixed;
+	k->bilinear = vec_bilinear;
+	k->bicubic = vec_bicubic;
 }

@@ -10,57 +10,19 @@
 #include <immintrin.h>
 #include <string.h>
 
-#include "ops/warp_sample.h"
-
-#define AVX512 \
+#define TARGET \
 	__attribute__((target("avx512f,avx512bw,avx512dq,avx512vl," \
 			      "avx512vbmi,avx512vnni")))
-#define INLINE AVX512 static inline __attribute__((always_inline))
+#define VEC __m512d
+#define LANES 8
+#define OP(name) _mm512_##name
+#define INLINE TARGET static inline __attribute__((always_inline))
 
 INLINE __m512d centres(uint32_t column)
 {
 	return _mm512_add_pd(
 		_mm512_set1_pd(column),
 		_mm512_setr_pd(0.5, 1.5, 2.5, 3.5, 4.5, 5.5, 6.5, 7.5));
-}
-
-/* a * u + b + c, where b doesn't change along a row. */
-INLINE __m512d line(double a, __m512d u, double b, double c)
-{
-	__m512d v = _mm512_mul_pd(_mm512_set1_pd(a), u);
-
-	return _mm512_add_pd(_mm512_add_pd(v, _mm512_set1_pd(b)),
-			     _mm512_set1_pd(c));
-}
-
-AVX512 static void avx512_affine(const double *m, uint32_t column, uint32_t row,
-				 uint32_t n, double *x, double *y)
-{
-	double v = row + 0.5;
-
-	for (uint32_t i = 0; i < n; i += 8) {
-		__m512d u = centres(column + i);
-
-		_mm512_storeu_pd(x + i, line(m[0], u, m[1] * v, m[2]));
-		_mm512_storeu_pd(y + i, line(m[3], u, m[4] * v, m[5]));
-	}
-}
-
-AVX512 static void avx512_perspective(const double *m, uint32_t column,
-				      uint32_t row, uint32_t n, double *x,
-				      double *y)
-{
-	double v = row + 0.5;
-
-	for (uint32_t i = 0; i < n; i += 8) {
-		__m512d u = centres(column + i);
-		__m512d q = line(m[6], u, m[7] * v, 1);
-		__m512d a = line(m[0], u, m[1] * v, m[2]);
-		__m512d b = line(m[3], u, m[4] * v, m[5]);
-
-		_mm512_storeu_pd(x + i, _mm512_div_pd(a, q));
-		_mm512_storeu_pd(y + i, _mm512_div_pd(b, q));
-	}
 }
 
 /* ------------------------------------------------------------------------
@@ -124,7 +86,7 @@ INLINE __m512d both(__m512d v, int k)
 
 /* Store eight pixels: v0 to v3 have pixels 0 to 3 in their low lanes, and 4 to 7
  * in their high ones. */
-INLINE void store8(__m256i v0, __m256i v1, __m256i v2, __m256i v3, uint8_t *dst)
+INLINE void store(__m256i v0, __m256i v1, __m256i v2, __m256i v3, uint8_t *dst)
 {
 	const __m256i drop4th = _mm256_broadcastsi128_si256(_mm_setr_epi8(
 		0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, -1, -1, -1, -1));
@@ -162,8 +124,8 @@ INLINE __m512d between(__m256i v, __m512d t)
 }
 
 /* Places k and k + 4. */
-INLINE __m256i bilinear2(const struct places *at, const uint8_t *pixels,
-			 size_t stride, int k)
+INLINE __m256i bilinear(const struct places *at, const uint8_t *pixels,
+			size_t stride, int k)
 {
 	const uint8_t *p = pixels + at->at[k], *q = pixels + at->at[k + 4];
 	__m512d dx = both(at->dx, k);
@@ -172,53 +134,6 @@ INLINE __m256i bilinear2(const struct places *at, const uint8_t *pixels,
 
 	w = _mm512_mul_pd(_mm512_sub_pd(w, v), both(at->dy, k));
 	return _mm512_cvttpd_epi32(_mm512_add_pd(v, w));
-}
-
-/* Is it small enough for the offsets, and of three channels? */
-static int is_usual(const struct tsi_warp_source *s)
-{
-	return s->channels == 3 &&
-	       (uint64_t)s->width * s->height * 3 < INT32_MAX;
-}
-
-/* Those of the n pixels that are inside, each by itself. */
-static void each_bilinear(const struct tsi_warp_source *s, const double *x,
-			  const double *y, uint32_t n, uint8_t *dst)
-{
-	for (uint32_t i = 0; i < n; i++, dst += s->channels)
-		if (tsi_warp_inside(s, x[i], y[i]))
-			tsi_warp_bilinear(s, x[i], y[i], dst);
-}
-
-AVX512 static void avx512_bilinear(const struct tsi_warp_source *from,
-				   const double *x, const double *y, uint32_t n,
-				   uint8_t *dst)
-{
-	/* A copy, which stores to dst can't change. */
-	const struct tsi_warp_source source = *from, *s = &source;
-	double x_end = (double)s->width - 1, y_end = (double)s->height - 1;
-	uint32_t i = 0, usual = is_usual(s) ? n : 0;
-	size_t stride = (size_t)s->width * 3;
-	struct places p;
-
-	for (; i + 8 <= usual; i += 8) {
-		__m512d vx = _mm512_loadu_pd(x + i);
-		__m512d vy = _mm512_loadu_pd(y + i);
-
-		if (!within(vx, vy, 0, s->width, s->height))
-			continue;
-		split(&p, vx, vy);
-		if (within(p.x, p.y, 0, x_end, y_end) != 255) {
-			each_bilinear(s, x + i, y + i, 8, dst + 3 * i);
-			continue;
-		}
-		offsets(s, &p, 0);
-		store8(bilinear2(&p, s->pixels, stride, 0),
-		       bilinear2(&p, s->pixels, stride, 1),
-		       bilinear2(&p, s->pixels, stride, 2),
-		       bilinear2(&p, s->pixels, stride, 3), dst + 3 * i);
-	}
-	each_bilinear(s, x + i, y + i, n - i, dst + (size_t)i * s->channels);
 }
 
 INLINE __m512d cubic(__m512d p, __m512d q, __m512d r, __m512d s, __m512d t)
@@ -289,8 +204,8 @@ INLINE __m512d one(__m512d v, int k)
 }
 
 /* Places k and k + 4. */
-INLINE __m256i bicubic2(const struct places *at, const uint8_t *pixels,
-			size_t stride, int k)
+INLINE __m256i bicubic(const struct places *at, const uint8_t *pixels,
+		       size_t stride, int k)
 {
 	struct rows v = along4(pixels + at->at[k], stride, one(at->dx, k));
 	struct rows w =
@@ -310,49 +225,12 @@ INLINE __m256i bicubic2(const struct places *at, const uint8_t *pixels,
 	return _mm512_cvttpd_epi32(_mm512_min_pd(a, _mm512_set1_pd(255)));
 }
 
-static void each_bicubic(const struct tsi_warp_source *s, const double *x,
-			 const double *y, uint32_t n, uint8_t *dst)
-{
-	for (uint32_t i = 0; i < n; i++, dst += s->channels)
-		if (tsi_warp_inside(s, x[i], y[i]))
-			tsi_warp_bicubic(s, x[i], y[i], dst);
-}
-
-AVX512 static void avx512_bicubic(const struct tsi_warp_source *from,
-				  const double *x, const double *y, uint32_t n,
-				  uint8_t *dst)
-{
-	/* A copy, which stores to dst can't change. */
-	const struct tsi_warp_source source = *from, *s = &source;
-	double x_end = (double)s->width - 2, y_end = (double)s->height - 2;
-	uint32_t i = 0, usual = is_usual(s) ? n : 0;
-	size_t stride = (size_t)s->width * 3;
-	struct places p;
-
-	for (; i + 8 <= usual; i += 8) {
-		__m512d vx = _mm512_loadu_pd(x + i);
-		__m512d vy = _mm512_loadu_pd(y + i);
-
-		if (!within(vx, vy, 0, s->width, s->height))
-			continue;
-		split(&p, vx, vy);
-		if (within(p.x, p.y, 1, x_end, y_end) != 255) {
-			each_bicubic(s, x + i, y + i, 8, dst + 3 * i);
-			continue;
-		}
-		offsets(s, &p, 1);
-		store8(bicubic2(&p, s->pixels, stride, 0),
-		       bicubic2(&p, s->pixels, stride, 1),
-		       bicubic2(&p, s->pixels, stride, 2),
-		       bicubic2(&p, s->pixels, stride, 3), dst + 3 * i);
-	}
-	each_bicubic(s, x + i, y + i, n - i, dst + (size_t)i * s->channels);
-}
+#include "ops/x86/warp_body.h"
 
 void tsi_warp_kernel_init_avx512(struct tsi_warp_kernel *k)
 {
-	k->affine = avx512_affine;
-	k->perspective = avx512_perspective;
-	k->bilinear = avx512_bilinear;
-	k->bicubic = avx512_bicubic;
+	k->affine = vec_affine;
+	k->perspective = vec_perspective;
+	k->bilinear = vec_bilinear;
+	k->bicubic = vec_bicubic;
 }
