@@ -240,7 +240,7 @@ suite_python()
 fill_venv_frameworks()
 {
 	local venv=build/venv-frameworks log=$logs/venv-frameworks.log site
-	local all='accelerate jax[cpu] lightning timm torchmetrics transformers'
+	local all='accelerate datasets jax[cpu] lightning timm torchmetrics transformers'
 	[ "$(cat $venv/filled 2>/dev/null)" != "$all" ] || return 0
 	say "      filling $venv ($all)"
 	build/venv/bin/python -m venv --clear $venv >"$log" 2>&1 || return 1
