@@ -21,6 +21,8 @@ RECIPE = (
     "RandomCrop(28, pad_if_needed=True, mask_fill=255)"
 )
 
+pytestmark = pytest.mark.usefixtures("place")
+
 
 @pytest.fixture
 def data(tmp_path):

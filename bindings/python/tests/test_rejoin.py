@@ -93,9 +93,10 @@ def still_waits(iterator, caplog):
 @pytest.mark.kills
 def test_who_says_nothing_waits_for_a_minute(serve, caplog):
     served = serve(*RING)
-    loader = tsock.DataLoader("toy", 16, timeout=0.05, **FIELDS)
+    loader = tsock.DataLoader("toy", 16, **FIELDS)
     next(iterator := iter(loader))
     served.kill()
+    loader.timeout = 0.05
     with pytest.raises(tsock.TimedOut):
         for _ in iterator:
             pass
