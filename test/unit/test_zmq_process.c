@@ -56,7 +56,10 @@ static void io_threads_take_no_signals(void **s)
 	sigset_t mask;
 
 	(void)s;
-	/* A reaper and an I/O thread, of the producer and of all consumers. */
+	/* A reaper and an I/O thread, of the producer and of all consumers.
+	 * Each takes its name once it runs. */
+	while (deaf_threads() < 4)
+		usleep(1000);
 	assert_int_equal(deaf_threads(), 4);
 	assert_int_equal(tsi_zmq_connect(channel_path, &ch), 0);
 	assert_int_equal(deaf_threads(), 4);
