@@ -3,7 +3,8 @@
  * columns.h - the fields that a data set has beside images and classes: a value
  * for each row, of numbers or text.
  *
- * The values lie in memory that the columns own.  The label is one of them, of any dtype and shape.
+ * The values lie in memory that the columns own.  The label is one of them, of
+ * any dtype and shape.
  */
 #ifndef TSI_DATA_COLUMNS_H
 #define TSI_DATA_COLUMNS_H

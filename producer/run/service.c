@@ -130,11 +130,26 @@ static void serve_opts(const struct tsi_pipeline_opts *o, struct extras x,
 	}
 }
 
+/* A column of the data set may be called as a view or the masks are. */
+static int check_names(const struct tsock_serve_opts *o)
+{
+	for (unsigned i = 1; i < o->nfields; i++)
+		for (unsigned k = 0; k < i; k++)
+			if (!strcmp(o->fields[i].name, o->fields[k].name))
+				return tsi_err(TSOCK_EARG,
+					       "samples would have two fields "
+					       "called %s: give the column of "
+					       "the table another name",
+					       o->fields[i].name);
+	return 0;
+}
+
 static int geometry_of(const struct tsi_pipeline_opts *o, struct extras x,
 		       uint64_t epoch_len, struct tsock_geometry *out)
 {
 	struct tsock_field schema[TSI_FIELDS];
 	struct tsock_serve_opts opts;
+	int err;
 
 	serve_opts(o, x, epoch_len, schema, &opts);
 	if (opts.nfields > TSOCK_MAX_FIELDS)
@@ -143,6 +158,9 @@ static int geometry_of(const struct tsi_pipeline_opts *o, struct extras x,
 			       "most: leave out views of the recipe or columns "
 			       "of the table",
 			       opts.nfields, TSOCK_MAX_FIELDS);
+	err = check_names(&opts);
+	if (err)
+		return err;
 	out->size = sizeof(*out);
 	return tsock_serve_geometry(&opts, out);
 }

@@ -470,6 +470,40 @@ def test_what_is_no_data_set_is_said(tmp_path):
 # ---- what the producer says of tables ----
 
 
+def test_a_label_may_stand_behind_as_many_fields_as_there_may_be(tmp_path):
+    names = ["f%d" % k for k in range(8)]
+    some = [
+        (png(i), {**dict.fromkeys(names, i), "label": -i}) for i in range(3)
+    ]
+    tsock.index(some, tmp_path / "t")
+    got, label, last = read(tmp_path / "t", "label", "f7")
+    assert list(label) == [0, -1, -2] and list(last) == [0, 1, 2]
+    some = [
+        (png(i), {**fields, "f8": i}) for i, (_, fields) in enumerate(some)
+    ]
+    tsock.index(some, tmp_path / "u")
+    assert "more than 8 columns" in run(tmp_path / "u")[1]
+
+
+def test_a_field_called_as_a_view_is_refused(tmp_path):
+    tsock.index([(png(i), {"image2": i}) for i in range(3)], tmp_path / "t")
+    two = "--transform", "Resize((24, 24))", "--views", "2"
+    assert run(tmp_path / "t")[0] == 0
+    assert "two fields called image2" in run(tmp_path / "t", *two)[1]
+
+
+def test_a_failure_leaves_no_open_file(tmp_path):
+    import gc
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ResourceWarning)
+        with pytest.raises(ValueError, match="no bytes"):
+            tsock.index([(b"x", 1), (b"", 1)], tmp_path / "t")
+        gc.collect()
+    assert not list(tmp_path.iterdir())
+
+
 def run(root, *more):
     done = subprocess.run(
         [PRODUCER, "--root", root, "--dry-run", *more],

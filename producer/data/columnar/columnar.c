@@ -60,7 +60,7 @@ static int open_root(const char *root, struct tsi_root *r)
 	return 0;
 }
 
-/* Its column, of this kind and as long as the table; *out NULL: none. */
+/* The column of this name, which has to be of this kind; *out NULL: none. */
 static int find_column(const struct tsi_columnar *c, const char *name,
 		       enum tsi_columnar_kind kind, bool needed,
 		       const struct tsi_columnar_entry **out)
@@ -295,7 +295,7 @@ static bool is_own(const char *name)
 }
 
 static int check_field(const struct tsi_columnar *c,
-		       const struct tsi_columnar_entry *e, unsigned n)
+		       const struct tsi_columnar_entry *e)
 {
 	static const char *const taken[] = { "index", "box", "weight",
 					     "draws" };
@@ -316,31 +316,39 @@ static int check_field(const struct tsi_columnar *c,
 			       "%s: the column %s is ranges of files, of which "
 			       "only image is read yet",
 			       c->path, e->name);
-	if (n == TSI_COLUMNS)
-		return tsi_err(TSOCK_ENOTSUP,
-			       "%s has more than %d columns beside image and "
-			       "label: write a table with fewer",
-			       c->path, TSI_COLUMNS);
 	return check_count(c, e);
+}
+
+/* Where the next field goes; NULL: there are too many. */
+static struct tsi_column *place_of(struct tsi_columns *to, const char *name)
+{
+	if (!strcmp(name, "label"))
+		return &to->label;
+	return to->n < TSI_COLUMNS ? &to->column[to->n++] : NULL;
 }
 
 static int find_fields(const struct tsi_columnar *c, struct tsi_columns *to)
 {
-	int err = 0;
-
-	for (uint32_t i = 0; i < c->head->columns && !err; i++) {
+	for (uint32_t i = 0; i < c->head->columns; i++) {
 		const struct tsi_columnar_entry *e = &c->entry[i];
+		struct tsi_column *place;
+		int err;
 
 		if (is_own(e->name))
 			continue;
-		err = check_field(c, e, to->n);
-		if (!err)
-			describe_column(c, e,
-					strcmp(e->name, "label")
-						? &to->column[to->n++]
-						: &to->label);
+		err = check_field(c, e);
+		if (err)
+			return err;
+		place = place_of(to, e->name);
+		if (!place)
+			return tsi_err(TSOCK_ENOTSUP,
+				       "%s has more than %d columns beside "
+				       "image and label: write a table with "
+				       "fewer",
+				       c->path, TSI_COLUMNS);
+		describe_column(c, e, place);
 	}
-	return err;
+	return 0;
 }
 
 /* ---- the scan ---- */
@@ -398,9 +406,8 @@ static int take_columns(const struct tsi_root *root, struct tsi_columnar *c,
 		free(r);
 		return err;
 	}
-	r->columns.hash = tsi_hash(
-		c->head,
-		sizeof(*c->head) + c->head->columns * sizeof(*c->entry), 0);
+	/* Its bytes, since another writer may leave out their checksums. */
+	r->columns.hash = tsi_hash(c->mem, c->len, 0);
 	r->columns.mem = c->mem;
 	c->mem = NULL;
 	tsi_table_set_columns(t, &r->columns);

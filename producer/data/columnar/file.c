@@ -137,6 +137,8 @@ static int check_entry(const struct tsi_columnar *c,
 	if (e->offset % ALIGN || e->offset > c->len ||
 	    e->bytes > c->len - e->offset)
 		return bad_column(c, e, "lies outside of the file");
+	if (tsi_columnar_find(c, e->name) != e)
+		return bad_column(c, e, "comes twice");
 	if (e->kind == TSI_COLUMNAR_TEXT)
 		return check_texts(c, e);
 	if (e->kind != TSI_COLUMNAR_VALUES && e->kind != TSI_COLUMNAR_RANGES)

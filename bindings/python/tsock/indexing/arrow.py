@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import importlib
 import json
-import mmap
 import os
 import struct
 from typing import Any, Iterable, Iterator, Optional
 
 from .rows import add_image
-from .table import Path, Table
+from .table import Path, Table, map_file
 
 
 def _pyarrow() -> Any:
@@ -190,8 +189,7 @@ def index_parquet(
         file = parquet.ParquetFile(path)
         c = _Columns(file.schema_arrow, image, label, fields, path)
         table.name_classes(c.classes)
-        with open(path, "rb") as f:
-            data = mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ)
+        data = map_file(path)
         for group in range(file.num_row_groups):
             chunk = _chunk(file.metadata.row_group(group), c.image)
             for batch in file.read_row_group(group).to_batches():

@@ -4,12 +4,11 @@
 from __future__ import annotations
 
 import json
-import mmap
 import os
 import struct
 from typing import Any, Iterable, Iterator, Optional
 
-from .table import Path, Table
+from .table import Path, Table, map_file
 
 # ---- MDS ----
 
@@ -93,8 +92,7 @@ def index_mds(
         target = label or ("label" if "label" in encodings else None)
         if not target and "class" in encodings:
             target = "class"
-        with open(path, "rb") as f:
-            data = mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ)
+        data = map_file(path)
         (n,) = struct.unpack_from("<I", data, 0)
         for k in range(n):
             (at,) = struct.unpack_from("<I", data, 4 + 4 * k)
@@ -226,8 +224,7 @@ def index_tfrecord(
     pixels = image or "image/encoded"
     wanted = list(fields)
     for path in paths:
-        with open(path, "rb") as f:
-            data = mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ)
+        data = map_file(path)
         for at, end in _records(data, path):
             example = _example(data, at, end)
             if pixels not in example:

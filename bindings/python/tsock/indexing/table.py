@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import struct
 import sys
@@ -219,6 +220,8 @@ class Table:
 
     def drop(self) -> None:
         """Remove what was written so far."""
+        if self._data is not None:
+            self._data.close()
         for name in (".data.part", ".part"):
             if os.path.exists(self.dst + name):
                 os.unlink(self.dst + name)
@@ -269,6 +272,14 @@ class Table:
         label.values = array("q", [place[text] for text in texts])
         label.texts, label.shape = None, []
         self.classes = names
+
+
+def map_file(path: Path) -> mmap.mmap:
+    """The bytes of a file that samples are found in."""
+    if not os.path.getsize(path):
+        raise ValueError("%s is empty" % path)
+    with open(path, "rb") as f:
+        return mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ)
 
 
 def _close(f: BinaryIO) -> None:
