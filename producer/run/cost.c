@@ -42,7 +42,7 @@ static int prepare_views(struct measure *m, const struct tsi_recipe *r)
 	to[0] = m->pixels;
 	for (unsigned k = 1; k < r->views; k++)
 		to[k] = to[k - 1] + view_bytes(&r->view[k - 1]);
-	tsi_image_set_more(m->image, to);
+	tsi_image_set_more(m->image, to + 1);
 	return 0;
 }
 
