@@ -24,8 +24,8 @@ VERSION := $(MAJOR).$(MINOR).$(call ver,PATCH)
 SOVERSION := $(if $(filter 0,$(MAJOR)),0.$(MINOR),$(MAJOR))
 
 # Plain make builds the optional parts that the machine has; URING=0 leaves
-# one out, URING=1 insists on it.  CUDA=sim builds the GPU part on a simulated
-# CUDA runtime, for tests: it needs neither a toolkit nor a GPU.
+# one out, URING=1 insists on it, and WEBP likewise.  CUDA=sim builds the GPU part
+# on a simulated CUDA runtime, for tests: it needs neither a toolkit nor a GPU.
 PACKAGES := libzmq libjpeg libpng zlib libxxhash
 # By trying: 0.7 doesn't compile as C11, and 2.1 says of itself that it is 2.0.
 HAVE_URING := $(shell pkg-config --exists liburing 2>/dev/null && \
@@ -35,6 +35,8 @@ HAVE_URING := $(shell pkg-config --exists liburing 2>/dev/null && \
 		$(CPPFLAGS) $(CFLAGS) -fsyntax-only -x c - 2>/dev/null && \
 	echo 1 || echo 0)
 URING   ?= $(HAVE_URING)
+HAVE_WEBP := $(call has,libwebp libwebpdemux)
+WEBP    ?= $(HAVE_WEBP)
 # Vector code: a folder's name for each kind of processor, and what a compiler
 # for it defines.  x86 has AVX2 and AVX-512 where the processor turns out to have
 # them; arm has NEON, which all have.
@@ -122,6 +124,9 @@ ifeq ($(URING)$(HAVE_URING),10)
 $(error URING=1 but $(if $(OLD_URING),liburing $(OLD_URING) is too \
 	old,liburing was not found; run test/setup.sh build))
 endif
+ifeq ($(WEBP)$(HAVE_WEBP),10)
+$(error WEBP=1 but libwebp was not found; run test/setup.sh build)
+endif
 ifneq ($(and $(filter file,$(origin URING)),$(OLD_URING)),)
 $(info no io_uring: liburing $(OLD_URING) is too old; files are read by pread)
 endif
@@ -133,6 +138,9 @@ endif
 endif
 ifneq ($(filter-out 0 1,$(URING)),)
 $(error URING is 0 or 1)
+endif
+ifneq ($(filter-out 0 1,$(WEBP)),)
+$(error WEBP is 0 or 1)
 endif
 ifeq ($(filter 00 01 11,$(SIMD)$(HAVE_SIMD)),)
 $(error SIMD is 0 or, on x86-64 and aarch64, 1)
@@ -169,7 +177,8 @@ INCLUDES := -Iinclude -Ilib -Iproducer -I.
 CUDA_INCLUDES := $(if $(filter 1,$(CUDA)),$(patsubst %,-isystem %/include, \
 	$(filter-out /usr,$(CUDA_HOME)))) \
 	$(if $(filter sim,$(CUDA)),-Itest/simcuda/include -Itest/simcuda)
-PKGFLAGS := $(shell pkg-config --cflags $(PACKAGES) 2>/dev/null)
+PKGFLAGS := $(shell pkg-config --cflags $(PACKAGES) \
+	$(if $(filter 1,$(WEBP)),libwebp libwebpdemux) 2>/dev/null)
 
 ALL      = $(OURS) $(SANFLAGS) $(ERRFLAGS) $(CPPFLAGS) $(CFLAGS)
 ALLXX    = $(OURSXX) $(SANFLAGS) $(ERRFLAGS) $(CPPFLAGS) $(CXXFLAGS)
@@ -187,6 +196,8 @@ RPATH    = $(if $(filter sim,$(CUDA)),$(OLDTAGS) \
 PRODLIBS = $(call pkglibs,libjpeg,-ljpeg) $(call pkglibs,libpng,-lpng) \
 	$(call pkglibs,zlib,-lz) \
 	$(call pkglibs,libxxhash,-lxxhash) \
+	$(if $(filter 1,$(WEBP)),$(call pkglibs,libwebp libwebpdemux, \
+		-lwebp -lwebpdemux)) \
 	$(if $(filter 1,$(URING)),$(call pkglibs,liburing,-luring)) \
 	$(LIBS) -lm
 
@@ -237,8 +248,11 @@ LIB      := $(filter-out $(SIMD_OUT) $(if $(filter 0,$(CUDA)),$(NEEDS_CUDA), \
 	$(filter %_none.c,$(LIB))),$(LIB))
 LIB      += $(if $(filter sim,$(CUDA)),test/simcuda/kernels_sim.c)
 KERNELS  := $(if $(filter 1,$(CUDA)),lib/convert/kernels.cu)
+# What a build without libwebp leaves out.
+NEEDS_WEBP := producer/webp/webp.c test/unit/test_webp%.c test/lib/webp_gen.c
 PRODUCER := $(filter-out $(SIMD_OUT) $(if $(filter 1,$(URING)),%/reader_none.c, \
-	%/reader_uring.c),$(wildcard producer/*.c producer/*/*.c producer/*/*/*.c))
+	%/reader_uring.c) $(if $(filter 1,$(WEBP)),%/webp_none.c,$(NEEDS_WEBP)), \
+	$(wildcard producer/*.c producer/*/*.c producer/*/*/*.c))
 
 # What is installed, and the file of each that has main().
 PROGRAMS := tsock-producer tsock-pack
@@ -251,9 +265,11 @@ BENCH    := $(filter-out $(if $(filter 0,$(CUDA)),$(NEEDS_CUDA)), \
 	$(wildcard bench/*.c))
 BENCHES  := $(call with_main,$(BENCH))
 # What test programs share.
-TESTLIB  := $(filter-out $(if $(filter 0,$(CUDA)),$(NEEDS_CUDA)), \
+TESTLIB  := $(filter-out $(if $(filter 0,$(CUDA)),$(NEEDS_CUDA)) \
+	$(if $(filter 0,$(WEBP)),$(NEEDS_WEBP)), \
 	$(wildcard test/lib/*.c))
-UNIT     := $(filter-out $(if $(filter 0,$(CUDA)),$(NEEDS_CUDA)), \
+UNIT     := $(filter-out $(if $(filter 0,$(CUDA)),$(NEEDS_CUDA)) \
+	$(if $(filter 0,$(WEBP)),$(NEEDS_WEBP)), \
 	$(wildcard test/unit/*.c))
 UNITS    := $(call with_main,$(UNIT))
 LEFT_OUT := $(filter-out $(UNIT),$(wildcard test/unit/test_*.c))
@@ -768,9 +784,10 @@ config:			## what was found and chosen
 	@echo 'build in    $(B)'
 	@echo 'compiler    $(CC): $(shell $(CC) --version 2>/dev/null | head -1)'
 	@echo 'flags       $(ALL)'
-	@$(foreach p,$(PACKAGES) liburing,echo '$(p): '$$(pkg-config \
+	@$(foreach p,$(PACKAGES) liburing libwebp,echo '$(p): '$$(pkg-config \
 		--modversion $(p) 2>/dev/null || echo not found);)
 	@echo 'io_uring    $(if $(filter 1,$(URING)),yes,no: reads by pread)'
+	@echo 'WebP        $(if $(filter 1,$(WEBP)),yes,no: such files are bad)'
 	@echo 'vectors     $(or $(SIMD_CHOSEN:%=those of the folders %/$(comma) \
 		as the processor has them),no)'
 	@echo 'CUDA        $(if $(filter sim,$(CUDA)),simulated by \
@@ -785,6 +802,6 @@ help:			## this list
 	@sed -n 's/^\([a-z_.%-]*\):.*$(hash)$(hash) \(.*\)/  make \1|\2/p' \
 		Makefile | awk -F'|' '{ printf "%-30s%s\n", $$1, $$2 }'
 	@echo
-	@echo 'Variables: B=build V=1 URING=0|1 SIMD=0|1 CUDA=0|1|sim SAN=address,undefined|thread'
+	@echo 'Variables: B=build V=1 URING=0|1 WEBP=0|1 SIMD=0|1 CUDA=0|1|sim SAN=address,undefined|thread'
 	@echo '  WERROR=1 CUDA_HOME NVCC NVCCFLAGS CC CFLAGS LDFLAGS DESTDIR'
 	@echo '  prefix bindir libdir includedir mandir docdir PYTHON3 PYTHONDIR HARDEN'

@@ -143,14 +143,14 @@ def in_turns(arms, passes):
     return values
 
 
-def report(case, values, unit, scale):
+def report(case, values, unit, scale, bench="recipes"):
     """tsock's time, and how many times that the others take."""
     own = values["tsock"]
-    show("recipes", case, [v * scale for v in own], unit)
+    show(bench, case, [v * scale for v in own], unit)
     for name, other in values.items():
         if name != "tsock":
             show(
-                "recipes",
+                bench,
                 "%s: %s" % (case, name),
                 [v * scale for v in other],
                 unit,

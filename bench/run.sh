@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # run.sh - run one benchmark, or all:
-# run.sh decode|entropy|pixels|packed|fast|read|claims|handoff|share|gpu|against|cores|start|serve|batch|recipes|all
+# run.sh decode|entropy|pixels|packed|fast|read|claims|handoff|share|gpu|against|cores|start|serve|batch|recipes|formats|all
 # run.sh compare|jobs [PEER...], which all leaves out
 #
 # Builds nothing: `make bench` and `make bench-NAME` do, and call this.
@@ -159,7 +159,7 @@ bench()
 		fi
 		streams "$python" "bench/$1.py"
 		;;
-	recipes)
+	recipes | formats)
 		need "$B/bench/recipes"
 		# With more packages to compare with, if they were installed.
 		python=build/venv/bin/python
@@ -172,11 +172,11 @@ bench()
 			return 77
 		fi
 		real
-		"$python" bench/recipes.py "$B/bench/recipes" "$data"
+		"$python" "bench/$1.py" "$B/bench/recipes" "$data"
 		;;
 	*)
 		echo "usage: bench/run.sh" \
-			"decode|entropy|pixels|packed|fast|read|claims|handoff|share|gpu|against|cores|start|serve|batch|recipes|all" \
+			"decode|entropy|pixels|packed|fast|read|claims|handoff|share|gpu|against|cores|start|serve|batch|recipes|formats|all" \
 			"or compare|jobs [PEER...]" >&2
 		return 2
 		;;
@@ -213,7 +213,7 @@ awk -v cpus="$(nproc)" '$1 > 0.5 * cpus { print "note: load average " $1 \
 case ${1:-all} in
 all)
 	for name in decode entropy pixels packed fast read claims handoff share gpu \
-		against cores start serve batch recipes; do
+		against cores start serve batch recipes formats; do
 		one $name
 	done
 	;;

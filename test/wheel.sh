@@ -202,7 +202,7 @@ mount -t tmpfs tmpfs "$temp/hidden"
 mkdir "$temp/hidden/u" "$temp/hidden/w"
 mount -t overlay overlay "$libs" -o \
 	"lowerdir=$libs,upperdir=$temp/hidden/u,workdir=$temp/hidden/w"
-for name in zmq jpeg turbojpeg png uring xxhash sodium pgm norm; do
+for name in zmq jpeg turbojpeg png webp webpdemux uring xxhash sodium pgm norm; do
 	rm -f "$libs/lib$name"[0-9_.-]*
 done
 for folder in /usr/include /usr/local/include; do

@@ -4,7 +4,7 @@
  * they are, and what is presumed of the others then.
  *
  * To open every file would take too long, so two things are asked of each
- * class.  Do its files have names of formats that aren't read (.webp)?  Then
+ * class.  Do its files have names of formats that aren't read (.tif)?  Then
  * the first, the middle and the last of these are looked at, and where all
  * three are bad the others are presumed to be.  Was none good of those that
  * were looked at?  Then up to TSI_DOUBT_LOOKS more of the class are, and where

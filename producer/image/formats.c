@@ -7,10 +7,8 @@
 #include "jpeg/jpeg.h"
 #include "packed/decoder.h"
 #include "png/png.h"
+#include "webp/webp.h"
 
 const struct tsi_decoder_ops *const tsi_decoders[] = {
-	&tsi_jpeg_ops,
-	&tsi_png_ops,
-	&tsi_packed_ops,
-	NULL,
+	&tsi_jpeg_ops, &tsi_png_ops, &tsi_webp_ops, &tsi_packed_ops, NULL,
 };

@@ -65,7 +65,8 @@ int tsi_image_create(const struct tsi_image_opts *opts, struct tsi_image **out)
 	img->passes = opts->pillow && opts->pillow < 13 ? TSI_PASSES_12
 							: TSI_PASSES_13;
 	for (unsigned i = 0; i < formats && !err; i++)
-		err = tsi_decoders[i]->create(&img->decoder[i]);
+		if (!tsi_decoders[i]->lacks)
+			err = tsi_decoders[i]->create(&img->decoder[i]);
 	if (!err)
 		err = tsi_resample_create(TSI_SIMD_BEST, &img->resample);
 	if (!err)
@@ -83,7 +84,8 @@ void tsi_image_destroy(struct tsi_image *img)
 	if (!img)
 		return;
 	for (unsigned i = 0; tsi_decoders[i]; i++)
-		tsi_decoders[i]->destroy(img->decoder[i]);
+		if (!tsi_decoders[i]->lacks)
+			tsi_decoders[i]->destroy(img->decoder[i]);
 	tsi_resample_destroy(img->resample);
 	tsi_canvas_fini(&img->canvas);
 	tsi_canvas_fini(&img->source);

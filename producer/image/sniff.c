@@ -43,12 +43,11 @@ struct magic {
  * each, by which messages name them and a scan knows them by their names.
  */
 static const struct foreign {
-	const char *name;       /* "a WebP image" */
+	const char *name;       /* "a GIF image" */
 	const char *extensions; /* in lower case, with a blank on either side */
 	struct magic magic[MAGICS], too; /* one of these, and that */
 } foreign[] = {
 	{ "a GIF image", " gif ", { AT(0, "GIF8") }, { 0 } },
-	{ "a WebP image", " webp ", { AT(0, "RIFF") }, AT(8, "WEBP") },
 	{ "a BMP image", " bmp dib ", { AT(0, "BM") }, { 0 } },
 	{ "a TIFF image",
 	  " tif tiff ",
@@ -122,10 +121,14 @@ bool tsi_image_foreign(const char *name)
 	for (unsigned i = 0; i < FOREIGN; i++)
 		if (strstr(foreign[i].extensions, word))
 			return true;
+	for (unsigned i = 0; tsi_decoders[i]; i++)
+		if (tsi_decoders[i]->lacks &&
+		    strstr(tsi_decoders[i]->extensions, word))
+			return true;
 	return false;
 }
 
-/* "neither JPEG nor PNG but text" */
+/* "neither JPEG nor PNG nor WebP but text" */
 static int no_format(const uint8_t *data, size_t len)
 {
 	char names[128] = "neither ";
@@ -133,7 +136,7 @@ static int no_format(const uint8_t *data, size_t len)
 	for (unsigned i = 0; tsi_decoders[i]; i++) {
 		size_t at = strlen(names);
 
-		if (tsi_decoders[i]->internal)
+		if (tsi_decoders[i]->internal || tsi_decoders[i]->lacks)
 			continue;
 		snprintf(names + at, sizeof(names) - at, "%s%s",
 			 i ? " nor " : "", tsi_decoders[i]->name);
@@ -157,6 +160,10 @@ int tsi_image_sniff(const void *data, size_t len, bool whole,
 		head.format++;
 	if (!f)
 		return len < 16 && !whole ? TSOCK_EAGAIN : no_format(data, len);
+	if (f->lacks)
+		return tsi_err(TSOCK_EDATA,
+			       "a %s image, and this build has no %s", f->name,
+			       f->lacks);
 	err = f->head(data, len, &head.width, &head.height);
 	if (err == TSOCK_EAGAIN && whole)
 		return tsi_err(TSOCK_EDATA,

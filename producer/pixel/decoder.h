@@ -89,6 +89,16 @@ struct tsi_decoder_ops {
 	const char *name; /* as messages call the format: "JPEG" */
 	bool internal;    /* nobody's own files: messages don't offer it */
 	bool shrinks;     /* can it decode to fewer pixels at less cost? */
+	/*
+	 * The library that this build is without, as "libwebp", or NULL.  If
+	 * there is one, only claims and head are called.
+	 */
+	const char *lacks;
+	/*
+	 * Where a build may lack it: what names of its files end with, in lower
+	 * case, with a blank on either side of each.
+	 */
+	const char *extensions;
 
 	/* ----------------------------------------------------------------
 	 * The head of a file: pure functions, called by any thread.

@@ -42,7 +42,7 @@ static double let_pass(const struct tsi_bad_files *all)
 	return up / 100;
 }
 
-/* "; the first is dog/1.webp: neither JPEG nor PNG but a WebP image" */
+/* "; the first is dog/1.heic: neither JPEG nor PNG but a HEIC image" */
 static void put_first(FILE *f, const struct tsi_bad_files *b)
 {
 	if (b->looked < b->bad)

@@ -279,7 +279,9 @@ static void an_internal_form_isnt_offered(void **state)
 	(void)state;
 	assert_int_equal(tsi_image_sniff("some text or other", 18, true, &head),
 			 TSOCK_EDATA);
-	assert_string_equal(tsock_errmsg(), "neither JPEG nor PNG but text");
+	assert_non_null(strstr(tsock_errmsg(), "neither JPEG nor PNG"));
+	assert_non_null(strstr(tsock_errmsg(), " but text"));
+	assert_null(strstr(tsock_errmsg(), tsi_packed_ops.name));
 }
 
 int main(void)

@@ -18,6 +18,7 @@
 #include "base/err.h"
 #include "jpeg/jpeg.h"
 #include "png/png.h"
+#include "webp/webp.h"
 #include "test/lib/image_gen.h"
 #include "test/lib/plain_image.h"
 #include "test/lib/recipes.h"
@@ -74,15 +75,19 @@ static void every_format_has_all_operations(void **state)
 		struct tsi_decoder *d;
 
 		assert_non_null(f->name);
-		assert_non_null(f->need);
-		assert_non_null(f->begin);
-		assert_non_null(f->read);
-		assert_non_null(f->rows);
 		/* Too few bytes to tell, and bytes of no format. */
 		assert_false(f->claims((const uint8_t *)"", 0));
 		assert_false(f->claims((const uint8_t *)"sixteen letters", 16));
 		for (unsigned k = 0; k < i; k++)
 			assert_string_not_equal(f->name, tsi_decoders[k]->name);
+		if (f->lacks) {
+			assert_non_null(f->extensions);
+			continue;
+		}
+		assert_non_null(f->need);
+		assert_non_null(f->begin);
+		assert_non_null(f->read);
+		assert_non_null(f->rows);
 		/* A decoder can be closed before it was ever opened. */
 		assert_int_equal(f->create(&d), 0);
 		assert_ptr_equal(d->ops, f);
@@ -182,7 +187,6 @@ static void other_files_are_named(void **state)
 	(void)state;
 	refuse_bytes("", 0, "empty");
 	refuse_bytes("GIF89a..............", 20, "GIF");
-	refuse_bytes("RIFF....WEBPVP8 ....", 20, "WebP");
 	refuse_bytes("BM..................", 20, "BMP");
 	refuse_bytes("II+\0................", 20, "TIFF");
 	refuse_bytes("\0\0\0\x20"
@@ -208,14 +212,34 @@ static void other_files_are_named(void **state)
 	refuse_bytes("\xff\xd8\xff\xd8\xff", 5, "twice");
 }
 
+/* A build without a library says so, and knows names of such files. */
+static void a_format_that_this_build_lacks_is_named(void **state)
+{
+	static const uint8_t webp[] =
+		"RIFF\x0e\0\0\0WEBPVP8L\5\0\0\0\x2f\1\0\0";
+	struct tsi_image_head head = { 0 };
+
+	(void)state;
+	assert_int_equal(tsi_image_foreign("a.webp"), !tsi_webp_version());
+	if (tsi_webp_version()) {
+		assert_int_equal(tsi_image_sniff(webp, 25, true, &head), 0);
+		assert_int_equal(head.width, 2);
+		assert_int_equal(head.height, 1);
+		return;
+	}
+	assert_int_equal(tsi_image_sniff(webp, 25, true, &head), TSOCK_EDATA);
+	assert_string_equal(tsock_errmsg(),
+			    "a WebP image, and this build has no libwebp");
+}
+
 static void foreign_names_are_known(void **state)
 {
-	static const char *const foreign[] = { "a.webp",  "x/b.WebP", "c.TIF",
+	static const char *const foreign[] = { "a.heic",  "x/b.AviF", "c.TIF",
 					       "d.tiff",  "e.bmp",    "f.ppm",
 					       "g.1.gif", "h.avif",   "i.j2k" };
 	static const char *const ours[] = { "a.jpg",    "b.JPEG", "c.png",
-					    "webp",     "d.web",  "e.",
-					    ".x",       "f.",     "g.webpp",
+					    "tiff",     "d.ti",   "e.",
+					    ".x",       "f.",     "g.tifff",
 					    "h.tifffff" };
 
 	(void)state;
@@ -272,6 +296,7 @@ int main(void)
 		cmocka_unit_test(sniffing_walks_over_megabytes_of_metadata),
 		cmocka_unit_test(unsupported_jpegs_are_named),
 		cmocka_unit_test(other_files_are_named),
+		cmocka_unit_test(a_format_that_this_build_lacks_is_named),
 		cmocka_unit_test(foreign_names_are_known),
 		cmocka_unit_test(sizes_beyond_the_limit_are_refused),
 	};

@@ -47,8 +47,8 @@ static const struct tsi_bad_files all = {
 	.files = 60,
 	.bad = 20,
 	.looked = 20,
-	.first = "dog/0.webp",
-	.reason = "neither JPEG nor PNG but a WebP image",
+	.first = "dog/0.heic",
+	.reason = "neither JPEG nor PNG but a HEIC image",
 };
 
 static void a_start_is_refused_in_one_sentence(void **state)
@@ -60,8 +60,8 @@ static void a_start_is_refused_in_one_sentence(void **state)
 	tsi_verdict_refuse(&all, &lost, text, sizeof(text));
 	assert_string_equal(
 		text, "/data/pets: 20 of 60 files (33.3 %) can't be read, and "
-		      "class dog has no other; the first is dog/0.webp: "
-		      "neither JPEG nor PNG but a WebP image; convert or "
+		      "class dog has no other; the first is dog/0.heic: "
+		      "neither JPEG nor PNG but a HEIC image; convert or "
 		      "remove them, or have good files take their places: "
 		      "--allow-bad 0.34 (allow_bad=0.34 in Python)");
 	lost.n = 3;
@@ -84,14 +84,14 @@ static void a_lost_class_is_told_of(void **state)
 	tsi_verdict_warn_class(&dog, &all, text, sizeof(text));
 	assert_string_equal(
 		text, "class dog: none of its 1200 files can be read (65 were "
-		      "looked at); the first is dog/0.webp: neither JPEG nor "
-		      "PNG but a WebP image; images of other classes take "
+		      "looked at); the first is dog/0.heic: neither JPEG nor "
+		      "PNG but a HEIC image; images of other classes take "
 		      "their places; --allow-bad 0.34 (allow_bad=0.34 in "
 		      "Python) lets that pass");
 	tsi_verdict_warn_share(&all, text, sizeof(text));
 	assert_string_equal(
 		text, "so far 20 of 60 files (33.3 %) can't be read; the first "
-		      "is dog/0.webp: neither JPEG nor PNG but a WebP image; "
+		      "is dog/0.heic: neither JPEG nor PNG but a HEIC image; "
 		      "others take their places; a larger --allow-bad "
 		      "(allow_bad= in Python) lets that pass");
 }

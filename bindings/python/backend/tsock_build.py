@@ -94,7 +94,7 @@ def _fail(text):
 
 PACKAGES = (
     "gcc libc6-dev make pkg-config libzmq3-dev libjpeg-dev libpng-dev "
-    "zlib1g-dev liburing-dev libxxhash-dev librandom123-dev"
+    "zlib1g-dev liburing-dev libxxhash-dev librandom123-dev libwebp-dev"
 )
 
 

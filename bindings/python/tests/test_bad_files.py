@@ -18,7 +18,7 @@ LABELS = dict(
 )
 SMALL = dict(size=SIZE, threads=1, no_cache=True, batch_size=32)
 EACH = len(range(1, N, 3))  # files of class1
-WEBP = b"RIFF\x20\0\0\0WEBPVP8 " + bytes(20)
+TIFF = b"II*\0" + bytes(20)
 
 
 @pytest.fixture
@@ -40,8 +40,8 @@ def spoilt(images, tmp_path):
     return spoil
 
 
-def webp(_):
-    return WEBP
+def tiff(_):
+    return TIFF
 
 
 def cut(data):
@@ -66,22 +66,22 @@ def warned(record):
     ]
 
 
-@pytest.mark.parametrize("suffix", [".webp", ".jpg"])
+@pytest.mark.parametrize("suffix", [".tif", ".jpg"])
 def test_a_class_of_another_format_is_an_error_at_the_start(
     place, spoilt, suffix
 ):
-    root = spoilt(webp, suffix=suffix)
+    root = spoilt(tiff, suffix=suffix)
     with pytest.raises(tsock.NoProducer) as e:
         tsock.DataLoader("toy", root=root, **SMALL)
     text = str(e.value)
     assert "%d of %d files (33" % (EACH, N) in text
     assert "class class1 has no other" in text
-    assert "but a WebP image" in text
+    assert "but a TIFF image" in text
     assert "allow_bad=0.34" in text
 
 
 def test_with_allow_bad_others_share_its_places(place, spoilt, recwarn):
-    root = spoilt(webp, suffix=".webp")
+    root = spoilt(tiff, suffix=".tif")
     loader = tsock.DataLoader(
         "toy", root=root, allow_bad=0.34, **SMALL, **LABELS
     )
@@ -101,7 +101,7 @@ def test_with_allow_bad_others_share_its_places(place, spoilt, recwarn):
 
 
 def test_a_share_that_is_too_large_names_the_first_file(place, spoilt):
-    root = spoilt(webp, most=4)
+    root = spoilt(tiff, most=4)
     with pytest.raises(tsock.NoProducer) as e:
         tsock.DataLoader("toy", root=root, **SMALL)
     assert "4 of %d files" % N in str(e.value)
@@ -112,11 +112,11 @@ def test_a_share_that_is_too_large_names_the_first_file(place, spoilt):
 
 
 def test_on_error_raise_starts_and_stops_at_the_first(place, spoilt):
-    root = spoilt(webp)
+    root = spoilt(tiff)
     loader = tsock.DataLoader(
         "toy", root=root, on_error="raise", **SMALL, **LABELS
     )
-    with pytest.raises(tsock.StreamFailed, match="WebP"):
+    with pytest.raises(tsock.StreamFailed, match="TIFF"):
         epoch(loader)
 
 
@@ -191,8 +191,8 @@ def test_a_warning_that_is_an_error_loses_no_batch(serve, spoilt):
 
 
 def test_a_foreign_name_may_be_wrong(place, spoilt):
-    """JPEG files that are called .webp are read."""
-    root = spoilt(lambda data: data, suffix=".webp")
+    """JPEG files that are called .tif are read."""
+    root = spoilt(lambda data: data, suffix=".tif")
     loader = tsock.DataLoader("toy", root=root, **SMALL, **LABELS)
     assert {index for index, _ in epoch(loader)} == set(range(N))
     assert loader.bad == 0
