@@ -16,9 +16,8 @@
  * into and doesn't like (PNG: compressed text or a profile of more than 1 MiB or
  * of an unknown method, frames of animations out of order; JPEG: Photoshop's
  * resources or a colour profile cut short).  One is
- * refused that torchvision accepts: PNG of 16 bits or with a chunk before its
- * header; JPEG that is lossless, of 12 bits, or of too much work (scans.h).
- * WebP is libwebp's to decode, by all rules of Pillow's.
+ * refused that torchvision accepts: PNG with a chunk before its header; JPEG
+ * that is lossless, of 12 bits, or of too much work (scans.h).
  *
  * A progressive JPEG that stops before its last refinement is smoothed by
  * libjpeg-turbo, by 2.1 in another way than by 3.x: its pixels are Pillow's

@@ -63,7 +63,7 @@ int tsi_image_mask_look(const void *data, size_t len)
 		return tsi_err(TSOCK_EDATA, "its header is cut short");
 	if (err)
 		return err;
-	return tsi_png_numbers(p[25]);
+	return tsi_png_numbers(p[25], p[24]);
 }
 
 static int open_mask(struct tsi_image_mask *m, const void *data, size_t len,

@@ -314,7 +314,8 @@ const char *tsi_png_file_check(const struct tsi_png_file *f, uint64_t *rows,
 	uint8_t *row;
 
 	r.bytes = row_bytes(&r);
-	row = malloc(4 * (size_t)f->width + 1);
+	/* Four channels of two bytes, and the filter. */
+	row = malloc(8 * (size_t)f->width + 1);
 	if (!row || inflateInit(&z) != Z_OK) {
 		free(row);
 		*no_memory = true;

@@ -24,13 +24,14 @@ static bool depth_fits(unsigned type, unsigned depth)
 {
 	switch (type) {
 	case 0:
-		return depth == 1 || depth == 2 || depth == 4 || depth == 8;
+		return depth == 1 || depth == 2 || depth == 4 || depth == 8 ||
+		       depth == 16;
 	case 3:
 		return depth == 1 || depth == 2 || depth == 4 || depth == 8;
 	case 2:
 	case 4:
 	case 6:
-		return depth == 8;
+		return depth == 8 || depth == 16;
 	default:
 		return false;
 	}
@@ -50,9 +51,6 @@ int tsi_png_head(const uint8_t *data, size_t len, uint32_t *width,
 		return TSOCK_EAGAIN;
 	if (be32(data + 8) < 13 || memcmp(data + 12, "IHDR", 4) != 0)
 		return tsi_err(TSOCK_EDATA, "bad PNG: no header chunk");
-	if (p[8] == 16)
-		return tsi_err(TSOCK_EDATA,
-			       "PNG with 16 bits per channel is not supported");
 	/* As Pillow: any compression is zlib's, any interlacing Adam's. */
 	if (!depth_fits(p[9], p[8]) || p[11])
 		return tsi_err(TSOCK_EDATA,
@@ -69,8 +67,12 @@ int tsi_png_head(const uint8_t *data, size_t len, uint32_t *width,
 	return 0;
 }
 
-int tsi_png_numbers(unsigned type)
+int tsi_png_numbers(unsigned type, unsigned depth)
 {
+	if (depth == 16)
+		return tsi_err(TSOCK_EDATA,
+			       "it is a PNG of 16 bits per channel, and not of "
+			       "8 or fewer");
 	if (type == 0 || type == 3)
 		return 0;
 	return tsi_err(TSOCK_EDATA,

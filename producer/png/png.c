@@ -135,10 +135,28 @@ static void set_numbers(struct tsi_png *p, int type)
 		png_set_packing(p->png);
 }
 
+/* In place: two bytes a pixel become four of the level, 255 at most. */
+static void clip_grey(png_structp png, png_row_infop row, png_bytep data)
+{
+	(void)png;
+	for (size_t x = row->width; x-- > 0;) {
+		uint8_t level = data[2 * x] ? 255 : data[2 * x + 1];
+
+		memset(data + 4 * x, level, 4);
+	}
+}
+
 static void set_colours(struct tsi_png *p, int type)
 {
 	png_structp png = p->png;
 
+	if (type == PNG_COLOR_TYPE_GRAY && p->file.depth == 16) {
+		png_set_read_user_transform_fn(png, clip_grey);
+		png_set_user_transform_info(png, NULL, 8, 4);
+		return;
+	}
+	if (p->file.depth == 16)
+		png_set_strip_16(png);
 	if (type == PNG_COLOR_TYPE_PALETTE)
 		png_set_palette_to_rgb(png);
 	if (type == PNG_COLOR_TYPE_GRAY)
@@ -165,13 +183,14 @@ static void set_transforms(struct tsi_png *p)
 
 /*
  * An interlaced image is unpacked whole, at four bytes a pixel.  Else it is
- * rows: three of libpng's own, with up to eight bytes a pixel, and the strip.
+ * rows: three of libpng's own, with up to eight bytes a pixel, one of file.c's,
+ * and the strip.
  */
 static uint64_t need(const struct tsi_png *p)
 {
 	uint64_t width = png_get_image_width(p->png, p->info);
 	uint64_t height = png_get_image_height(p->png, p->info);
-	uint64_t bytes = 24 * width + STRIP_BYTES + 4 * width;
+	uint64_t bytes = 32 * width + STRIP_BYTES + 4 * width;
 
 	if (png_get_interlace_type(p->png, p->info) != PNG_INTERLACE_NONE)
 		bytes += height * (4 * width + 2 * TSI_ROW_SLACK + 64 +
@@ -393,10 +412,7 @@ static int decoder_open(struct tsi_decoder *d, const void *data, size_t len,
 	p->got = 0;
 	if (why)
 		return tsi_err(TSOCK_EDATA, "bad PNG: %s", why);
-	if (p->file.depth == 16)
-		return tsi_err(TSOCK_EDATA,
-			       "PNG with 16 bits per channel is not supported");
-	if (d->numbers && tsi_png_numbers(p->file.type))
+	if (d->numbers && tsi_png_numbers(p->file.type, p->file.depth))
 		return TSOCK_EDATA;
 	p->head_len = tsi_png_file_rewrite(&p->file, p->head);
 	p->head_at = 0;

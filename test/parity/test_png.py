@@ -156,8 +156,24 @@ def palettes():
             yield png(head, (b"PLTE", PALETTE), (b"tRNS", b"a" * n), data, END)
 
 
+def sixteen_bits():
+    """Levels of all kinds: Pillow clips grey, and shortens all else."""
+    for kind in (0, 2, 4, 6):
+        for interlaced in (False, True):
+            head = (b"IHDR", header(kind, 16, interlace=int(interlaced)))
+            rows = rows_of(kind, 16, interlaced)
+            # Some levels that clipping leaves as they are.
+            dark = [bytes(b if i % 2 == 0 or i % 3 else 0
+                          for i, b in enumerate(row)) for row in rows]
+            data = pixels(dark)
+            yield png(head, (b"IDAT", data), END)
+            yield png(head, (b"tRNS", dark[0][1:7]), (b"IDAT", data), END)
+            yield png(head, (b"IDAT", pixels(dark[:-2])), END)
+            yield png(head, (b"IDAT", data[:-9]), END)
+
+
 @pytest.mark.parametrize("make", [
-    check_sums, data_that_ends_too_early, pieces_of_data,
+    check_sums, sixteen_bits, data_that_ends_too_early, pieces_of_data,
     chunks_before_the_pixels, headers, palettes])
 def test_is_decoded_just_when_pillow_does(make, tmp_path):
     path = tmp_path / "odd.png"

@@ -38,6 +38,10 @@ static const struct kind {
 	{ PNG_COLOR_TYPE_RGB, 8, 0, false },
 	{ PNG_COLOR_TYPE_RGB, 8, 0, true },
 	{ PNG_COLOR_TYPE_RGB_ALPHA, 8, 0, false },
+	{ PNG_COLOR_TYPE_GRAY, 16, 0, false },
+	{ PNG_COLOR_TYPE_GRAY_ALPHA, 16, 0, false },
+	{ PNG_COLOR_TYPE_RGB, 16, 0, true },
+	{ PNG_COLOR_TYPE_RGB_ALPHA, 16, 0, false },
 };
 
 static struct image_gen_bytes make(const struct kind *k, uint32_t width,
@@ -56,12 +60,59 @@ static struct image_gen_bytes make(const struct kind *k, uint32_t width,
 	return image_gen_png(&g);
 }
 
+static void read_bytes(png_structp png, png_bytep to, size_t len)
+{
+	const uint8_t **at = png_get_io_ptr(png);
+
+	memcpy(to, *at, len);
+	*at += len;
+}
+
+/* A channel of 16 bits as Pillow has it: grey alone is clipped. */
+static uint8_t eight_bits(const uint8_t *p, int channels)
+{
+	if (channels > 1)
+		return p[0];
+	return p[0] ? 255 : p[1];
+}
+
+/* As reference(), by hand: libpng's simple reader wants a gamma. */
+static uint8_t *reference_16(const struct image_gen_bytes *f)
+{
+	png_structp png =
+		png_create_read_struct(PNG_LIBPNG_VER_STRING, NULL, NULL, NULL);
+	png_infop info = png_create_info_struct(png);
+	const uint8_t *at = f->data;
+	png_bytepp rows;
+	uint32_t w, h;
+	uint8_t *p;
+	int n;
+
+	png_set_read_fn(png, &at, read_bytes);
+	png_read_png(png, info, PNG_TRANSFORM_IDENTITY, NULL);
+	rows = png_get_rows(png, info);
+	w = png_get_image_width(png, info);
+	h = png_get_image_height(png, info);
+	n = png_get_channels(png, info);
+	p = calloc((size_t)w * h, 4);
+	for (uint32_t i = 0; i < w * h; i++)
+		for (int c = 0; c < 3; c++)
+			p[i * 4 + (uint32_t)c] = eight_bits(
+				rows[i / w] + (i % w) * 2 * (uint32_t)n +
+					(n > 2 ? 2 * c : 0),
+				n);
+	png_destroy_read_struct(&png, &info, NULL);
+	return p;
+}
+
 /* RGBA of the whole; what is transparent keeps its colour there. */
 static uint8_t *reference(const struct image_gen_bytes *f)
 {
 	png_image image = { .version = PNG_IMAGE_VERSION };
 	uint8_t *p;
 
+	if (f->data[24] == 16)
+		return reference_16(f);
 	assert_true(png_image_begin_read_from_memory(&image, f->data, f->len));
 	image.format = PNG_FORMAT_RGBA;
 	p = malloc(PNG_IMAGE_SIZE(image));
@@ -148,22 +199,6 @@ static void regions_of_every_kind_equal_the_whole(void **state)
 		free(f.data);
 	}
 	tsi_png_ops.destroy(p);
-}
-
-static void sixteen_bits_are_refused(void **state)
-{
-	struct kind k = { PNG_COLOR_TYPE_RGB, 16, 0, false };
-	struct image_gen_bytes f = make(&k, 5, 5, false, 1);
-	struct tsi_rect all = { 0, 0, 5, 5 };
-	uint8_t out[100];
-	struct tsi_decoder *p;
-
-	(void)state;
-	assert_int_equal(tsi_png_ops.create(&p), 0);
-	assert_int_equal(region(p, &f, &all, out), TSOCK_EDATA);
-	assert_non_null(strstr(tsock_errmsg(), "16 bits"));
-	tsi_png_ops.destroy(p);
-	free(f.data);
 }
 
 static void every_cut_is_truncated_or_below_the_region(void **state)
@@ -399,7 +434,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(regions_of_every_kind_equal_the_whole),
-		cmocka_unit_test(sixteen_bits_are_refused),
 		cmocka_unit_test(every_cut_is_truncated_or_below_the_region),
 		cmocka_unit_test(damaged_files_decode_or_are_bad_data),
 		cmocka_unit_test(check_sums_before_the_pixels_count),

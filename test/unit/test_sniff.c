@@ -280,8 +280,8 @@ static void sizes_beyond_the_limit_are_refused(void **state)
 	set_be32(p.data + 16, 0);
 	refuse_bytes(p.data, p.len, "empty");
 	set_be32(p.data + 16, 5);
-	p.data[24] = 16;
-	refuse_bytes(p.data, p.len, "16 bits");
+	p.data[24] = 17;
+	refuse_bytes(p.data, p.len, "depth 17");
 	p.data[24] = 3;
 	refuse_bytes(p.data, p.len, "depth 3");
 	free(j.data);
