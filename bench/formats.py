@@ -23,6 +23,8 @@ CASES = {
     "WebP, quality 80": ("WEBP", dict(quality=80)),
     "WebP, lossless": ("WEBP", dict(lossless=True, method=2)),
     "PNG": ("PNG", {}),
+    "PPM": ("PPM", {}),
+    "BMP": ("BMP", {}),
 }
 
 

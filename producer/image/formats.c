@@ -6,9 +6,11 @@
 
 #include "jpeg/jpeg.h"
 #include "packed/decoder.h"
+#include "plain/plain.h"
 #include "png/png.h"
 #include "webp/webp.h"
 
 const struct tsi_decoder_ops *const tsi_decoders[] = {
-	&tsi_jpeg_ops, &tsi_png_ops, &tsi_webp_ops, &tsi_packed_ops, NULL,
+	&tsi_jpeg_ops, &tsi_png_ops,    &tsi_webp_ops, &tsi_pnm_ops,
+	&tsi_bmp_ops,  &tsi_packed_ops, NULL,
 };

@@ -48,7 +48,6 @@ static const struct foreign {
 	struct magic magic[MAGICS], too; /* one of these, and that */
 } foreign[] = {
 	{ "a GIF image", " gif ", { AT(0, "GIF8") }, { 0 } },
-	{ "a BMP image", " bmp dib ", { AT(0, "BM") }, { 0 } },
 	{ "a TIFF image",
 	  " tif tiff ",
 	  { AT(0, "II*\0"), AT(0, "MM\0*"), AT(0, "II+\0"), AT(0, "MM\0+") },
@@ -70,10 +69,10 @@ static const struct foreign {
 	  " jxl ",
 	  { AT(0, "\0\0\0\x0cJXL \r\n\x87\n"), AT(0, "\xff\x0a") },
 	  { 0 } },
-	{ "a PBM, PGM or PPM image",
-	  " pbm pgm ppm pnm ",
-	  { AT(0, "P1\n"), AT(0, "P2\n"), AT(0, "P3\n"), AT(0, "P4\n"),
-	    AT(0, "P5\n"), AT(0, "P6\n"), AT(0, "P5 "), AT(0, "P6 ") },
+	{ "a PBM image", " pbm ", { AT(0, "P1\n"), AT(0, "P4\n") }, { 0 } },
+	{ "a PGM or PPM image in text",
+	  "",
+	  { AT(0, "P2\n"), AT(0, "P3\n"), AT(0, "P2 "), AT(0, "P3 ") },
 	  { 0 } },
 	{ "an ICO image", " ico ", { AT(0, "\0\0\1\0") }, { 0 } },
 };

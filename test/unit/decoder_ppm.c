@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * decoder_ppm.c - an image format for tests: PPM, pixels as they are.
+ * decoder_ppm.c - an image format for tests: PPM of one kind, and row by row.
  *
  * A file is "P6 WIDTH HEIGHT 255", a newline, and three bytes a pixel.  This is
  * all that a new format takes; nothing in producer/ knows of it.

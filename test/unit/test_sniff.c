@@ -187,7 +187,7 @@ static void other_files_are_named(void **state)
 	(void)state;
 	refuse_bytes("", 0, "empty");
 	refuse_bytes("GIF89a..............", 20, "GIF");
-	refuse_bytes("BM..................", 20, "BMP");
+	refuse_bytes("BM..................", 20, "but text");
 	refuse_bytes("II+\0................", 20, "TIFF");
 	refuse_bytes("\0\0\0\x20"
 		     "ftypavif........",
@@ -201,7 +201,8 @@ static void other_files_are_named(void **state)
 	refuse_bytes("\0\0\0\x0cjP  \r\n\x87\n........", 20, "JPEG 2000");
 	refuse_bytes("\0\0\0\x0cJXL \r\n\x87\n........", 20, "JPEG XL");
 	refuse_bytes("\xff\x0a..................", 20, "JPEG XL");
-	refuse_bytes("P6\n64 64\n255\n.......", 20, "PPM");
+	refuse_bytes("P4\n64 64\n............", 20, "a PBM image");
+	refuse_bytes("P3\n64 64\n255\n.......", 20, "image in text");
 	refuse_bytes("\0\0\1\0\1\0..............", 20, "ICO");
 	refuse_bytes("this is not an image", 20, "text");
 	refuse_bytes("\x7f"
@@ -235,12 +236,12 @@ static void a_format_that_this_build_lacks_is_named(void **state)
 static void foreign_names_are_known(void **state)
 {
 	static const char *const foreign[] = { "a.heic",  "x/b.AviF", "c.TIF",
-					       "d.tiff",  "e.bmp",    "f.ppm",
+					       "d.tiff",  "e.pbm",    "f.ico",
 					       "g.1.gif", "h.avif",   "i.j2k" };
-	static const char *const ours[] = { "a.jpg",    "b.JPEG", "c.png",
-					    "tiff",     "d.ti",   "e.",
-					    ".x",       "f.",     "g.tifff",
-					    "h.tifffff" };
+	static const char *const ours[] = { "a.jpg", "b.JPEG",  "c.png",
+					    "p.ppm", "q.bmp",   "tiff",
+					    "d.ti",  "e.",      ".x",
+					    "f.",    "g.tifff", "h.tifffff" };
 
 	(void)state;
 	for (unsigned i = 0; i < sizeof(foreign) / sizeof(*foreign); i++)
