@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
-#include "base/futex.h"
+#include "ring/futex.h"
 
 int tsi_tail_init(struct tsi_tail *t, uint64_t nentries, uint64_t start)
 {

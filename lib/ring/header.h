@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/futex.h"
+#include "ring/futex.h"
 #include "ring/layout.h"
 
 /* The first sample that isn't published: those below may be read. */

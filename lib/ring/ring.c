@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "base/futex.h"
+#include "ring/futex.h"
 #include "ring/header.h"
 #include "ring/tail_page.h"
 

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 
 #include "base/err.h"
-#include "base/futex.h"
+#include "ring/futex.h"
 
 /* Bits of the turn.  HELD: the lock's holder has it, or waits for it.  BUSY: a
  * worker has it.  MORE: samples were written that it may not have seen. */

@@ -4,7 +4,7 @@
  * default stream, and what a wait asks the engine for.
  *
  * A mark is a point in a stream.  An event means the mark of its last record;
- * who waits holds that mark, so that a later record changes nothing for it.
+ * a wait keeps that mark, so that a later record doesn't change it.
  */
 #include "sim.h"
 

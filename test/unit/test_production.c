@@ -6,7 +6,7 @@
 #include <pthread.h>
 #include <sched.h>
 
-#include "base/futex.h"
+#include "ring/futex.h"
 #include "ring/tail_page.h"
 #include "test/lib/production_fixture.h"
 

@@ -5,8 +5,8 @@
  * The futexes are shared ones, since FUTEX_PRIVATE_FLAG doesn't wake other
  * processes.  A read-only mapping is enough to wait (Linux 3.1).
  */
-#ifndef TSI_BASE_FUTEX_H
-#define TSI_BASE_FUTEX_H
+#ifndef TSI_RING_FUTEX_H
+#define TSI_RING_FUTEX_H
 
 #include <stdatomic.h>
 #include <stdint.h>

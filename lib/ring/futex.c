@@ -2,7 +2,7 @@
 /*
  * futex.c - sleep on a word that another process writes.
  */
-#include "base/futex.h"
+#include "ring/futex.h"
 
 #include <limits.h>
 #include <linux/futex.h>
