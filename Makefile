@@ -232,7 +232,8 @@ say = $(if $(filter 1,$(V)),,@printf '  %-7s %s\n' $(1) $(2))
 # What needs a GPU, in the library, its tests and benchmarks.  In a build without
 # CUDA the *_none.c files stand for it.
 NEEDS_CUDA := lib/mem/cuda/%.c $(addprefix lib/stage/,gpu.c broadcast.c \
-	download.c measure.c verify.c nccl.c) lib/serve/view_broadcast.c \
+	download.c measure.c verify.c nccl.c caller.c) \
+	lib/serve/view_broadcast.c \
 	lib/serve/view_neighbour.c lib/convert/gpu.c \
 	$(addprefix lib/consumer/gpu/,backend.c batch.c completion.c \
 	import.c staging.c stream_events.c) \

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/caller.h"
+#include "stage/caller.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "mem/cuda/call.h"

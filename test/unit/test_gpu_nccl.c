@@ -200,7 +200,7 @@ static void child_leave(int argc, char **argv)
 	hangs = hears_of_hanging();
 	set_up(&b, "ncclGroupEnd=hang");
 	gpu_refusal_say(tsi_nccl_broadcast(b.c, 0, b.stream, 1000000));
-	/* Not before that: who has not come to the call leaves it out. */
+	/* Not before that: a thread that isn't in the call yet skips it. */
 	assert_int_equal(read(hangs, &byte, 1), 1);
 	/* The abort itself returns, on a busy machine, too. */
 	gpu_refusal_say(tsi_nccl_abort(b.c, INT64_C(3000000000), &queues));

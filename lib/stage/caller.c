@@ -6,7 +6,7 @@
  * The thread is detached.  What both use is freed by the one that lets go of it
  * last.
  */
-#include "base/caller.h"
+#include "stage/caller.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -3,8 +3,8 @@
  * caller.h - calls that may never return, made in a thread of their own, which
  * is left behind when one doesn't.
  */
-#ifndef TSI_BASE_CALLER_H
-#define TSI_BASE_CALLER_H
+#ifndef TSI_STAGE_CALLER_H
+#define TSI_STAGE_CALLER_H
 
 #include <stdbool.h>
 #include <stdint.h>
