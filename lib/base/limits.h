@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * limits.h - how much memory and how many CPUs this process may still take.
+ * limits.h - how much memory and how many CPUs and descriptors this process may
+ * still take.
  *
  * The machine's own numbers mislead inside a container: a memory cgroup
  * answers too large a reservation with SIGKILL, and a CPU quota with stalls.
- * So both are the least of what the machine and every enclosing cgroup leave,
- * cgroup versions 1, 2 and both at once.  Files that can't be read or make no
- * sense are no limit.
+ * So memory and CPUs are the least of what the machine and every enclosing
+ * cgroup leave, cgroup versions 1, 2 and both at once.  Files that can't be read
+ * or make no sense are no limit.
  *
  * root is "" for the machine that this runs on, else a folder with a made-up
  * proc/ and sys/ in it.
@@ -14,6 +15,7 @@
 #ifndef TSI_BASE_LIMITS_H
 #define TSI_BASE_LIMITS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -37,5 +39,25 @@ unsigned tsi_limits_quota(const char *root);
  * kernel doesn't tell.
  */
 unsigned tsi_limits_affinity(uint64_t *bits, unsigned words);
+
+/*
+ * The descriptors that this process has open, and how many it may open.  kept is
+ * a reserve for uses that can't be refused because the process would end without
+ * a descriptor (ZeroMQ's).
+ */
+struct tsi_descriptors {
+	uint64_t open, limit, kept;
+};
+
+struct tsi_descriptors tsi_descriptors(void);
+
+/* "N of LIMIT are in use, KEPT are kept back", written to text. */
+#define TSI_DESCRIPTORS_TEXT 128
+const char *tsi_descriptors_text(const struct tsi_descriptors *d,
+				 char text[TSI_DESCRIPTORS_TEXT]);
+
+/* May that many more be opened, with quarters/4 of the reserve left free? */
+bool tsi_descriptors_room(const struct tsi_descriptors *d, uint64_t more,
+			  unsigned quarters);
 
 #endif

@@ -231,7 +231,7 @@ static int connect_silently(void)
 	return s;
 }
 
-/* Always so many; who is sent away comes again at once. */
+/* Keep SILENT connections open, and replace closed ones at once. */
 static void be_silent(bool again)
 {
 	static int sock[SILENT];
