@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * text.h - text of unknown origin: its characters, and what of it is safe for a
- * terminal and a log.
+ * text.h - text of unknown origin: its characters, what of it is safe for a
+ * terminal and a log, and which word was meant by a misspelt one.
  *
  * A file's name may hold any byte but '/' and NUL: a newline that forges a line
  * of a log, or an escape sequence that a terminal obeys.  So may a message of
@@ -10,6 +10,7 @@
 #ifndef TSI_BASE_TEXT_H
 #define TSI_BASE_TEXT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -28,5 +29,14 @@ size_t tsi_text_printable(char *to, size_t size, const char *from);
  * ends the text, and is a character of one byte.
  */
 unsigned tsi_text_utf8(const unsigned char *s, uint32_t *c);
+
+/* Do a and b differ by no more than one or two typing errors? */
+bool tsi_text_near(const char *a, size_t alen, const char *b, size_t blen);
+
+/*
+ * The word that a misspelt one is near to, among words separated by '|'; its
+ * length in *len.  NULL when none is.
+ */
+const char *tsi_text_nearest(const char *word, const char *list, size_t *len);
 
 #endif

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "base/spelling.h"
+#include "base/text.h"
 #include "cli/advice.h"
 #include "cli/guess.h"
 #include "cli/node.h"
@@ -224,8 +224,8 @@ static int bad_option(int got, char **argv, const struct words *w)
 				       "--%s is one",
 				       (int)len, word, l->name);
 	for (const struct option *l = w->longs; l->name; l++)
-		if (len > 2 && tsi_spelling_near(word + 2, len - 2, l->name,
-						 strlen(l->name)))
+		if (len > 2 &&
+		    tsi_text_near(word + 2, len - 2, l->name, strlen(l->name)))
 			return tsi_err(TSOCK_EARG,
 				       "unknown option %.*s; did you mean "
 				       "--%s? --help lists them all",

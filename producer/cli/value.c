@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "base/spelling.h"
+#include "base/text.h"
 #include "cli/advice.h"
 
 #define MAX_SECONDS UINT64_C(31536000)
@@ -65,7 +65,7 @@ int tsi_value_choice(const char *name, const char *list, const char *value,
 			break;
 		word += n + 1;
 	}
-	word = tsi_spelling_word(value, list, &len);
+	word = tsi_text_nearest(value, list, &len);
 	if (word)
 		return tsi_err(TSOCK_EARG,
 			       "--%s %s: choose one of %s (did you mean %.*s?)",

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/spelling.h"
+#include "base/text.h"
 
 #define TYPE(name) &tsi_op_##name,
 static const struct tsi_op_type *const types[] = { TSI_OP_TYPES(TYPE) };
@@ -42,7 +42,7 @@ const char *tsi_op_type_near(const char *name, size_t len)
 	const struct tsi_op_type *type;
 
 	for (unsigned k = 0; (type = tsi_op_type_at(k)) != NULL; k++)
-		if (tsi_spelling_near(name, len, type->name,
+		if (tsi_text_near(name, len, type->name,
 				      strlen(type->name)))
 			return type->name;
 	return NULL;
