@@ -10,22 +10,20 @@
 #include "base/fork.h"
 
 #include <pthread.h>
-#include <stdatomic.h>
-#include <stddef.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/err.h"
 
 static _Atomic unsigned fallback; /* instead of a page */
-static _Atomic unsigned *generation = &fallback;
+_Atomic unsigned *tsi_fork_word = &fallback;
 static _Atomic unsigned latest; /* of this process and its ancestors */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void in_child(void)
 {
 	/* A child has one thread. */
-	atomic_store_explicit(generation, 0, memory_order_relaxed);
+	atomic_store_explicit(tsi_fork_word, 0, memory_order_relaxed);
 }
 
 static void make_generation_page(void)
@@ -35,7 +33,7 @@ static void make_generation_page(void)
 		       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (p != MAP_FAILED && !madvise(p, len, MADV_WIPEONFORK))
-		generation = p;
+		tsi_fork_word = p;
 	else if (p != MAP_FAILED)
 		munmap(p, len);
 	pthread_atfork(NULL, NULL, in_child);
@@ -47,20 +45,14 @@ unsigned tsi_fork_generation(void)
 
 	pthread_once(&once, make_generation_page);
 	/* The first call in a process gives it a number; threads may race. */
-	now = atomic_load_explicit(generation, memory_order_relaxed);
+	now = atomic_load_explicit(tsi_fork_word, memory_order_relaxed);
 	if (!now) {
 		unsigned mine = atomic_fetch_add(&latest, 1) + 1;
 
-		if (atomic_compare_exchange_strong(generation, &now, mine))
+		if (atomic_compare_exchange_strong(tsi_fork_word, &now, mine))
 			now = mine;
 	}
 	return now;
-}
-
-bool tsi_fork_since(unsigned since)
-{
-	/* The word changes only in a child that has no other thread yet. */
-	return atomic_load_explicit(generation, memory_order_relaxed) != since;
 }
 
 int tsi_fork_err(void)

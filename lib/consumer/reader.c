@@ -3,8 +3,7 @@
  * reader.c - one claim on a ring, and its batches; tail.c has their order.
  *
  * Acquiring takes no lock, allocates nothing and makes no system call as long
- * as a free batch and a window are at hand.  In a forked child, giving back
- * does nothing: the tail is the parent's.
+ * as a free batch and a window are at hand.
  */
 #include "consumer/reader.h"
 
@@ -398,8 +397,6 @@ void tsi_reader_batch_unref(struct tsock_batch *b)
 {
 	struct tsi_backend *k = b->reader->backend;
 
-	if (tsi_fork_since(b->reader->generation))
-		return;
 	note_releaser(b->reader);
 	/* Every thread's last use comes before the reuse.  Where this is the
 	 * only reference, reading the count will do: nobody can add one. */

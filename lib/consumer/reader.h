@@ -276,7 +276,10 @@ bool tsi_reader_claim_ended(const struct tsi_reader *r);
 /* The handle lets go. */
 void tsi_reader_unref(struct tsi_reader *r);
 
-/* Any thread: one reference to a batch more, or less. */
+/*
+ * Any thread: one reference to a batch more, or less.  Not in a forked child,
+ * whose batches stay what they were: the callers have asked.
+ */
 void tsi_reader_batch_ref(struct tsock_batch *b);
 void tsi_reader_batch_unref(struct tsock_batch *b);
 
