@@ -70,12 +70,17 @@ static bool give_turn(struct tsi_production *p)
 
 /* ---- the head ---- */
 
+/* The slot behind this one. */
+static uint64_t next_slot(const struct tsi_production *p, uint64_t slot)
+{
+	return slot + 1 < p->capacity ? slot + 1 : 0;
+}
+
 /* With the turn. */
-static bool is_done(const struct tsi_production *p, uint64_t q)
+static bool is_done(const struct tsi_production *p, uint64_t slot)
 {
 	/* Acquire pairs with tsi_production_commit(): the sample's bytes. */
-	return atomic_load_explicit(&p->done[q % p->capacity],
-				    memory_order_acquire);
+	return atomic_load_explicit(&p->done[slot], memory_order_acquire);
 }
 
 /* With the turn: publish what is complete; false: nothing is. */
@@ -83,12 +88,13 @@ static bool publish_head(struct tsi_production *p)
 {
 	uint64_t old = tsi_membership_head(p->membership, 0), head = old;
 	uint64_t claimed = tsi_grant_claimed(&p->grant);
+	uint64_t slot = old % p->capacity;
 
-	while (head < claimed && is_done(p, head)) {
+	while (head < claimed && is_done(p, slot)) {
 		/* Relaxed: the worker that writes it next has claimed the slot
 		 * anew, and the lock was held in between. */
-		atomic_store_explicit(&p->done[head % p->capacity], 0,
-				      memory_order_relaxed);
+		atomic_store_explicit(&p->done[slot], 0, memory_order_relaxed);
+		slot = next_slot(p, slot);
 		head++;
 	}
 	if (head == old)
@@ -208,12 +214,14 @@ unsigned tsi_production_claim(struct tsi_production *p, unsigned want,
 void tsi_production_commit(struct tsi_production *p, uint64_t first,
 			   unsigned count)
 {
+	uint64_t slot = first % p->capacity;
 	bool tell = false;
 
-	for (uint64_t q = first; q < first + count; q++)
+	for (unsigned k = 0; k < count; k++) {
 		/* Release pairs with is_done(). */
-		atomic_store_explicit(&p->done[q % p->capacity], 1,
-				      memory_order_release);
+		atomic_store_explicit(&p->done[slot], 1, memory_order_release);
+		slot = next_slot(p, slot);
+	}
 	if (!take_turn(p))
 		return;
 	do
