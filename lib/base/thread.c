@@ -12,9 +12,13 @@
 
 void tsi_thread_block_signals(sigset_t *before)
 {
+	static const int own[] = { SIGBUS, SIGSEGV, SIGILL, SIGFPE };
 	sigset_t all;
 
 	sigfillset(&all);
+	/* A thread's own fault goes to it; blocked, it ends the process. */
+	for (size_t k = 0; k < sizeof(own) / sizeof(own[0]); k++)
+		sigdelset(&all, own[k]);
 	pthread_sigmask(SIG_SETMASK, &all, before);
 }
 

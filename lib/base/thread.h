@@ -10,7 +10,8 @@
 #include <stdint.h>
 
 /*
- * Start a thread with every signal blocked: no user's handler runs in it.
+ * Start a thread with every signal blocked but those of a fault of its own
+ * (SIGBUS, SIGSEGV, SIGILL, SIGFPE): no other handler of the user's runs in it.
  * Fails with ESYS; tsi_thread_try() with an errno, and no message.
  */
 int tsi_thread_start(pthread_t *t, void *(*fn)(void *), void *arg);
