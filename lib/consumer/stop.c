@@ -99,16 +99,17 @@ static int ask_to_stop(const struct tsi_address *a, int force, const char *who,
  * ended, and jobs that wait for a next producer find that there will be none.
  */
 static int stop_unserved(const struct tsi_address *a, int force,
-			 const char *who, int64_t deadline)
+			 const char *who, int64_t begin_ns, int64_t deadline)
 {
-	char names[160];
+	char names[160], by[TSI_STOP_WHO];
 	int waiting = tsi_record_file_readers(a, names, sizeof(names)), err;
 	long pid = 0;
 	bool locked = tsi_address_is_locked(a, &pid);
 
 	/* One that was killed leaves its sockets, and may be started again. */
 	if (!locked && waiting < 0 && access(tsi_address_channel(a), F_OK))
-		return TSOCK_ENOPROD;
+		/* Or it has stopped, and its answer was lost as it ended. */
+		return tsi_stop_file_since(a, begin_ns, by) ? 0 : TSOCK_ENOPROD;
 	if (waiting > 0 && !force)
 		return tsi_err(TSOCK_EREFUSED,
 			       "%d process%s wait%s for the next producer of "
@@ -129,8 +130,9 @@ static int stop_unserved(const struct tsi_address *a, int force,
 
 int tsock_stop(const char *name, int force, int timeout_ms)
 {
+	int64_t begin = tsi_now_ns();
 	int64_t deadline =
-		timeout_ms < 0 ? INT64_MAX : tsi_now_ms() + timeout_ms;
+		timeout_ms < 0 ? INT64_MAX : begin / 1000000 + timeout_ms;
 	struct tsi_address address[TSI_ADDRESSES];
 	char folders[TSI_ADDRESSES * (TSI_SOCKET_PATH + 5)], running[256];
 	char who[TSI_STOP_WHO];
@@ -150,7 +152,8 @@ int tsock_stop(const char *name, int force, int timeout_ms)
 			return await_end(&address[i], deadline);
 		/* It may have gone in between. */
 		if (err == TSOCK_ELOST)
-			err = stop_unserved(&address[i], force, who, deadline);
+			err = stop_unserved(&address[i], force, who, begin,
+					    deadline);
 		if (err != TSOCK_ENOPROD || i == n - 1)
 			break;
 	}

@@ -6,15 +6,19 @@
 #include "test/lib/inproc.h"
 
 #include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "wire/socket.h"
 #include "wire/stop_file.h"
 
 #define BATCH 20
@@ -180,6 +184,43 @@ static void what_is_not_there_is_not_stopped(void **state)
 	assert_int_equal(tsock_stopped("nobody", 0), 0);
 }
 
+/* A producer that does what it is asked to do, and ends before it answers. */
+static void *stop_and_end(void *listener)
+{
+	struct tsi_address a;
+
+	struct pollfd asked = { .fd = *(int *)listener, .events = POLLIN };
+
+	while (poll(&asked, 1, -1) < 1)
+		;
+	if (!tsi_address_choose("curt", &a))
+		tsi_stop_file_write(&a, "process 1");
+	close(asked.fd);
+	return NULL;
+}
+
+static void
+an_answer_that_is_lost_as_the_producer_ends_isnt_missed(void **state)
+{
+	struct tsi_address a;
+	pthread_t thread;
+	char path[256];
+	int listener;
+
+	(void)state;
+	assert_int_equal(tsi_address_choose("curt", &a), 0);
+	listener = tsi_socket_listen(tsi_address_fdpass(&a), SOCK_SEQPACKET, 8);
+	assert_true(listener >= 0);
+	assert_int_equal(pthread_create(&thread, NULL, stop_and_end, &listener),
+			 0);
+	assert_int_equal(tsock_stop("curt", 0, 5000), 0);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_int_equal(tsock_stop("curt", 0, 5000), TSOCK_ENOPROD);
+	snprintf(path, sizeof(path), "%s/curt.stopped", tsi_address_folder(&a));
+	unlink(path);
+	unlink(tsi_address_fdpass(&a));
+}
+
 static void the_file_of_another_boot_says_nothing(void **state)
 {
 	struct tsi_address a;
@@ -237,6 +278,8 @@ int main(void)
 		cmocka_unit_test(who_reads_is_named_before_anything_ends),
 		cmocka_unit_test(readers_get_the_end_and_wait_for_no_producer),
 		cmocka_unit_test(what_is_not_there_is_not_stopped),
+		cmocka_unit_test(
+			an_answer_that_is_lost_as_the_producer_ends_isnt_missed),
 		cmocka_unit_test(the_file_of_another_boot_says_nothing),
 	};
 
