@@ -328,6 +328,10 @@ int tsi_membership_end_after(struct tsi_membership *m, uint64_t epoch)
 			least = max64(least, epoch_end_of(m, &m->member[i]));
 	least = multiple64(0, n, least);
 	m->c.end = min64(m->c.end, max64(least, (epoch + 1) * n));
+	/* A member may have read up to there before that was the end. */
+	for (unsigned i = 0; i < m->rows; i++)
+		if (m->member[i].used && m->member[i].tail >= m->c.end)
+			note_progress(m, &m->member[i], true);
 	return 0;
 }
 

@@ -260,6 +260,26 @@ static void a_tail_may_be_where_the_end_was_before(void **state)
 	assert_int_equal(tsi_membership_end(&membership_m), 300);
 }
 
+/* Another reader left in an epoch before, which the ring may still hold. */
+static void an_end_where_the_last_reader_is_ends_the_stream(void **state)
+{
+	struct tsi_joined a, b;
+
+	(void)state;
+	membership_make(24, 12, 72, TSI_NEVER);
+	a = membership_join(TSOCK_JOIN_EPOCH, 0);
+	b = membership_join(TSOCK_JOIN_EPOCH, 0);
+	assert_int_equal(membership_fill(), 72);
+	tsi_membership_tail(&membership_m, a.id, 5, 0);
+	tsi_membership_leave(&membership_m, a.id);
+	assert_int_equal(tsi_membership_tail(&membership_m, b.id, 72, 0), 0);
+	assert_int_equal(tsi_membership_end_after(&membership_m, 0), 0);
+	assert_int_equal(tsi_membership_end(&membership_m), 72);
+	assert_true(tsi_membership_ended(&membership_m));
+	tsi_membership_leave(&membership_m, b.id);
+	assert_true(tsi_membership_ended(&membership_m));
+}
+
 static void no_end_is_decided_while_readers_are_awaited(void **state)
 {
 	(void)state;
@@ -311,6 +331,8 @@ int main(void)
 		cmocka_unit_test(a_reader_gets_the_epoch_that_it_was_promised),
 		cmocka_unit_test(an_epoch_that_began_at_a_segment_is_whole),
 		cmocka_unit_test(a_tail_may_be_where_the_end_was_before),
+		cmocka_unit_test(
+			an_end_where_the_last_reader_is_ends_the_stream),
 		cmocka_unit_test(no_end_is_decided_while_readers_are_awaited),
 		cmocka_unit_test(a_stream_may_begin_with_a_later_epoch),
 	};
