@@ -95,7 +95,14 @@ enum tsock_dtype {
 	TSOCK_F16 = 4,
 	TSOCK_BF16 = 5,
 	TSOCK_F32 = 6,
-	TSOCK_F64 = 7, /* of a field; no view makes it of an image */
+	/* Of fields; no view makes them of an image. */
+	TSOCK_F64 = 7,
+	TSOCK_I8 = 8,
+	TSOCK_I16 = 9,
+	TSOCK_U16 = 10,
+	TSOCK_U32 = 11,
+	TSOCK_U64 = 12,
+	TSOCK_BOOL = 13, /* a byte, 0 or 1 */
 };
 
 enum tsock_layout {

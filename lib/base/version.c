@@ -23,14 +23,20 @@ size_t tsock_dtype_size(uint32_t dtype)
 {
 	switch (dtype) {
 	case TSOCK_U8:
+	case TSOCK_I8:
+	case TSOCK_BOOL:
 		return 1;
 	case TSOCK_F16:
 	case TSOCK_BF16:
+	case TSOCK_I16:
+	case TSOCK_U16:
 		return 2;
 	case TSOCK_I32:
+	case TSOCK_U32:
 	case TSOCK_F32:
 		return 4;
 	case TSOCK_I64:
+	case TSOCK_U64:
 	case TSOCK_F64:
 		return 8;
 	default:

@@ -61,7 +61,10 @@ static void fill_tensor(struct tsi_dl_tensor *t, struct tsi_export *e,
 		[TSOCK_U8] = TSI_DL_UINT,     [TSOCK_I32] = TSI_DL_INT,
 		[TSOCK_I64] = TSI_DL_INT,     [TSOCK_F16] = TSI_DL_FLOAT,
 		[TSOCK_BF16] = TSI_DL_BFLOAT, [TSOCK_F32] = TSI_DL_FLOAT,
-		[TSOCK_F64] = TSI_DL_FLOAT,
+		[TSOCK_F64] = TSI_DL_FLOAT,   [TSOCK_I8] = TSI_DL_INT,
+		[TSOCK_I16] = TSI_DL_INT,     [TSOCK_U16] = TSI_DL_UINT,
+		[TSOCK_U32] = TSI_DL_UINT,    [TSOCK_U64] = TSI_DL_UINT,
+		[TSOCK_BOOL] = TSI_DL_BOOL,
 	};
 	const struct tsi_reader *r = e->batch->reader;
 	const struct tsock_field *f = tsi_reader_field(r, i);

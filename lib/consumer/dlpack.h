@@ -16,7 +16,13 @@
 #include "tsock/tsock.h"
 
 enum { TSI_DL_CPU = 1, TSI_DL_CUDA = 2 };
-enum { TSI_DL_INT = 0, TSI_DL_UINT = 1, TSI_DL_FLOAT = 2, TSI_DL_BFLOAT = 4 };
+enum {
+	TSI_DL_INT = 0,
+	TSI_DL_UINT = 1,
+	TSI_DL_FLOAT = 2,
+	TSI_DL_BFLOAT = 4,
+	TSI_DL_BOOL = 6,
+};
 #define TSI_DL_READ_ONLY UINT64_C(1)
 
 struct tsi_dl_tensor {

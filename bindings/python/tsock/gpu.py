@@ -20,6 +20,12 @@ DTYPES = {
     5: "bfloat16",
     6: "float32",
     7: "float64",
+    8: "int8",
+    9: "int16",
+    10: "uint16",
+    11: "uint32",
+    12: "uint64",
+    13: "bool",
 }
 
 
