@@ -121,6 +121,12 @@ enum tsock_normalize {
 #define TSOCK_MAX_FIELDS 16
 #define TSOCK_FIELD_IMAGE 1u /* u8 [height, width, 3 or 1]: converted */
 #define TSOCK_FIELD_TEXT 2u  /* u8 [n]: UTF-8, ended by a zero */
+/*
+ * [longest, ...]: zeros, or another value that the data set has chosen, follow
+ * a sample's values where it has fewer, and the field of this name with
+ * "_length" behind it (int32) says how many it has.
+ */
+#define TSOCK_FIELD_RAGGED 4u
 
 struct tsock_field {
 	char name[32];

@@ -50,9 +50,10 @@ def test_a_dicts_keys_can_be_named(serve):
         (7, "True, False, or names"),
     ],
 )
-def test_names_that_can_not_be_are_refused(place, names, text):
+def test_names_that_can_not_be_are_refused(serve, names, text):
+    serve()
     with pytest.raises(ValueError, match=text):
-        tsock.DataLoader("toy", as_dict=names, wait=0.1)
+        tsock.DataLoader("toy", as_dict=names)
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "float32", "bfloat16"])

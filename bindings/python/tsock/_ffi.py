@@ -51,6 +51,7 @@ ORDERS = {"philox": 0, "torch": 1, "sequential": 2}
 TRANSPORTS = {None: 0, "vmm": 1, "legacy": 2, "staged": 3}
 FIELD_IMAGE = 1
 FIELD_TEXT = 2
+FIELD_RAGGED = 4
 WRITABLE = 1
 DROP_LAST = 2
 GPU_STORED = 8

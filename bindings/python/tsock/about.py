@@ -69,9 +69,29 @@ class About:
             for field in self.fields
             if field.flags & _ffi.FIELD_TEXT
         )
+        # Of several lengths: NAME_length says which.
+        self.ragged = tuple(
+            field.name.decode("utf-8", "replace")
+            for field in self.fields
+            if field.flags & _ffi.FIELD_RAGGED
+        )
         # After a restart of the producer something in run is different.
         self.stream = info.epoch_len, info.nfields, said
         self.run = info.producer_pid, self.stream
+
+    def usual(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        """The fields of a batch if none are chosen: these names of samples
+        with an image, else all that the data set has."""
+        there = [f.name.decode("utf-8", "replace") for f in self.fields]
+        if "image" in there:
+            return names
+        own = ("index", *_ASKED)
+        return tuple(name for name in there if name not in own)
+
+    def with_lengths(self, names: Sequence[str]) -> list[str]:
+        """These fields, and behind them the lengths of ragged ones."""
+        lengths = (n + "_length" for n in self.ragged if n in names)
+        return [*names, *(n for n in lengths if n not in names)]
 
     def find(self, names: Sequence[str]) -> list[tuple[int, _ffi.Field]]:
         """The places of fields, and what they are for this consumer."""

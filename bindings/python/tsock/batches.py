@@ -34,6 +34,8 @@ class Batches:
 
     importer    what makes tensors of a framework, see tensors.py
     fields      of the stream, by their places in it
+    shown       how many of them, from the first one on, a batch has; those
+                behind are lengths, by which ragged fields are cut
     dtype       that was asked for, by which images are known
     channels_last
                 are images stored as hwc to be seen as chw?
@@ -47,6 +49,7 @@ class Batches:
         self,
         importer: Any,
         fields: Fields,
+        shown: int,
         dtype: str,
         channels_last: bool,
         keys: Optional[Sequence[str]],
@@ -66,9 +69,19 @@ class Batches:
             for k, (_, field) in enumerate(fields)
             if field.name.decode() in texts
         ]
+        self._shown = shown
+        # A ragged field, and the one that says how many values samples have.
+        names = {field.name: k for k, (_, field) in enumerate(fields)}
+        self._ragged = [
+            (k, names[field.name + b"_length"])
+            for k, (_, field) in enumerate(fields)
+            if field.flags & _ffi.FIELD_RAGGED
+        ]
         self._bytes_of = consumer.bytes_of(importer)
         self._keys = keys
         self._decode = decode
+        # What makes others of the tensors before a batch is arranged.
+        self.change: Optional[Callable[[list[Any]], list[Any]]] = None
         self._gpu: Any = None
         # Is a batch what all see, until the next one is asked for?
         self.shared = False
@@ -95,12 +108,17 @@ class Batches:
 
     def arrange(self, made: list[Any]) -> Any:
         """A batch of its fields' tensors, as the user wants it."""
+        for k, lengths in self._ragged:
+            made[k] = made[k][:, : int(made[lengths].max())]
+        del made[self._shown :]
         for k in self._images:
             made[k] = made[k].permute(0, 3, 1, 2)
         for k, width in self._texts:
             made[k] = _strings(self._bytes_of(made[k]), width)
         if self._decode:
             made = self._decode(made)
+        if self.change:
+            made = self.change(made)
         return dict(zip(self._keys, made)) if self._keys else made
 
     def use(self, stream: Any) -> None:

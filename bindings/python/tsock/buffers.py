@@ -90,7 +90,8 @@ class BufferMaker:
         self._source = source
         self._pages = pages
         self.index = index_of(source.about)
-        found = source.about.find(source.fields)
+        about = source.about
+        found = about.find(about.with_lengths(source.fields))
         self.places = [i for i, _ in found]
         self._kinds = [
             (tuple(f.shape[: f.ndim]), DTYPES[f.dtype]) for _, f in found
@@ -105,7 +106,7 @@ class BufferMaker:
             self._numpy = importlib.import_module("numpy")
 
     def make(self, count: int) -> tuple[list[Any], list[int]]:
-        """A tensor for so many samples of each field, and its address."""
+        """A tensor for count samples of each field, and its address."""
         if self._torch is not None and self._source.pin_memory():
             made = [
                 self._torch.empty(

@@ -287,7 +287,8 @@ class DataLoader(LikeTorch, HasProgress, Generic[_Batch]):
         self._be_rank(at)
         self._batches = Batches(
             self._tensors,
-            about.find(self.fields),
+            about.find(about.with_lengths(self.fields)),
+            len(self.fields),
             self.dtype,
             request.channels_last,
             self._keys,
@@ -346,6 +347,9 @@ class DataLoader(LikeTorch, HasProgress, Generic[_Batch]):
                 raise ValueError(
                     "unpack: stream %r isn't one of tsock.serve()" % self.name
                 )
+            if request.all_fields:
+                self.fields = self._about.usual(self.fields)
+                self._keys = arguments.dict_keys(self.as_dict, self.fields)
             return None
         stream.check_stored(
             self.dtype, self.layout, self.normalize, request.channels_last

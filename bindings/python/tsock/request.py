@@ -96,7 +96,12 @@ class Request:
         self.fields = arguments.field_names(
             self._usual if fields is None else fields
         )
-        self.keys = arguments.dict_keys(given["as_dict"], self.fields)
+        # Where fields weren't chosen, the stream says which there are.
+        self.keys = (
+            None
+            if self.all_fields and isinstance(given["as_dict"], Mapping)
+            else arguments.dict_keys(given["as_dict"], self.fields)
+        )
         self.told.update(
             drop_last=self.drop_last,
             even=self.even,
