@@ -18,4 +18,12 @@ struct tsi_philox_ctr {
 /* Four independent uniform 32-bit words for (key, ctr). */
 struct tsi_philox_ctr tsi_philox(uint64_t key, struct tsi_philox_ctr ctr);
 
+/*
+ * The words of n counters, a multiple of TSI_PHILOX_STEP: those of ctr, and of
+ * the ones that follow by counting its first word on, modulo 2^32.
+ */
+#define TSI_PHILOX_STEP 8
+void tsi_philox_run(uint64_t key, struct tsi_philox_ctr ctr, unsigned n,
+		    struct tsi_philox_ctr *out);
+
 #endif

@@ -11,6 +11,8 @@
 
 #include <cmocka.h>
 
+#include "base/philox_kernel.h"
+
 /* "Known answer test" vectors of philox4x32-10, Random123's kat_vectors. */
 static void published_answers_come_out(void **state)
 {
@@ -69,12 +71,41 @@ static void every_word_of_key_and_counter_matters(void **state)
 	assert_memory_not_equal(&r, &base, sizeof(r));
 }
 
+/* Across the end of the first word, too. */
+static void many_counters_have_the_words_of_each_one(void **state)
+{
+	static const uint32_t first[] = { 0, 77, UINT32_MAX - 9 };
+
+	(void)state;
+	for (int l = TSI_SIMD_SCALAR; l <= (int)tsi_simd_best(); l++) {
+		struct tsi_philox_kernel k;
+
+		tsi_philox_kernel_init(&k, l);
+		for (unsigned i = 0; i < 3; i++) {
+			uint64_t key = UINT64_C(0x9123456789abcdef) * (i + 1);
+			struct tsi_philox_ctr ctr = { { first[i], 0x87654321, i,
+							UINT32_MAX } };
+			struct tsi_philox_ctr out[3 * TSI_PHILOX_STEP];
+
+			k.run(key, ctr, 3 * TSI_PHILOX_STEP, out);
+			for (unsigned j = 0; j < 3 * TSI_PHILOX_STEP; j++) {
+				struct tsi_philox_ctr one =
+					tsi_philox(key, ctr);
+
+				assert_memory_equal(&out[j], &one, sizeof(one));
+				ctr.v[0]++;
+			}
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(published_answers_come_out),
 		cmocka_unit_test(same_key_and_counter_give_the_same_words),
 		cmocka_unit_test(every_word_of_key_and_counter_matters),
+		cmocka_unit_test(many_counters_have_the_words_of_each_one),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
