@@ -6,11 +6,14 @@
 
 #include "base/philox.h"
 
+#define AHEAD 32 /* places that are drawn before they are used */
+#define BLOCKS 8 /* of four words, which are made together */
+
 /* Successive 32-bit words of one philox stream. */
 struct words {
 	uint64_t key;
 	struct tsi_philox_ctr ctr;
-	struct tsi_philox_ctr block;
+	struct tsi_philox_ctr block[BLOCKS];
 	unsigned used;
 };
 
@@ -29,17 +32,20 @@ static void words_init(struct words *w, uint64_t seed, enum tsi_shuffle_use use,
 	w->ctr.v[1] = segment;
 	w->ctr.v[2] = (uint32_t)epoch;
 	w->ctr.v[3] = (uint32_t)(epoch >> 32);
-	w->used = 4;
+	w->used = 4 * BLOCKS;
 }
 
 static uint32_t words_next(struct words *w)
 {
-	if (w->used == 4) {
-		w->block = tsi_philox(w->key, w->ctr);
-		w->ctr.v[0]++;
+	unsigned at;
+
+	if (w->used == 4 * BLOCKS) {
+		tsi_philox_run(w->key, w->ctr, BLOCKS, w->block);
+		w->ctr.v[0] += BLOCKS;
 		w->used = 0;
 	}
-	return w->block.v[w->used++];
+	at = w->used++;
+	return w->block[at / 4].v[at % 4];
 }
 
 /*
@@ -67,15 +73,29 @@ static void swap(uint32_t *v, uint64_t i, uint64_t j)
 	v[j] = t;
 }
 
+/*
+ * Fisher and Yates from the end: place i-1 changes with one below i.  Places are
+ * drawn a block ahead, so that the memory of all of them is fetched at once.
+ */
 void tsi_shuffle_philox(uint32_t *v, uint64_t n, uint64_t seed,
 			enum tsi_shuffle_use use, uint64_t epoch,
 			uint32_t segment)
 {
+	uint32_t other[AHEAD];
 	struct words w;
 
 	words_init(&w, seed, use, epoch, segment);
-	for (uint64_t i = n; i > 1; i--)
-		swap(v, i - 1, words_below(&w, (uint32_t)i));
+	while (n > 1) {
+		unsigned some = n - 1 < AHEAD ? (unsigned)(n - 1) : AHEAD;
+
+		for (unsigned k = 0; k < some; k++) {
+			other[k] = words_below(&w, (uint32_t)(n - k));
+			__builtin_prefetch(&v[other[k]], 1);
+		}
+		for (unsigned k = 0; k < some; k++)
+			swap(v, n - 1 - k, other[k]);
+		n -= some;
+	}
 }
 
 void tsi_shuffle_torch(uint32_t *v, uint64_t n, struct tsi_mt19937 *mt)
