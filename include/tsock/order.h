@@ -57,6 +57,10 @@ enum tsock_order_kind {
  * shard, shard + shards, and so on.  With PHILOX and several segments the seed
  * deals out the data set to the shards once, so, and the segments are made of
  * what a shard has: in every epoch it has the same samples.
+ *
+ * With repeat, each sample of the order comes so many times in a row; with
+ * limit, only the first so many samples of the epoch that results are left.
+ * Shards are those of what is left.  Neither goes with segments of a shuffle.
  */
 struct tsock_order_opts {
 	uint32_t size;     /* sizeof(struct tsock_order_opts), by the macro */
@@ -66,16 +70,18 @@ struct tsock_order_opts {
 	uint32_t segments; /* of an epoch; 0 means 1; TORCH has no more */
 	uint32_t shard;    /* below shards ... */
 	uint32_t shards;   /* ... of so many; 0: all of the data set */
-	uint32_t reserved; /* 0 */
+	uint32_t repeat;   /* times that each sample comes; 0 means 1 */
+	uint64_t limit;    /* samples that are left of an epoch; 0: all */
 };
 #define TSOCK_ORDER_OPTS_INIT \
 	{ \
-		sizeof(struct tsock_order_opts), 0, 0, 0, 0, 0, 0, 0 \
+		sizeof(struct tsock_order_opts), 0, 0, 0, 0, 0, 0, 0, 0 \
 	}
 
 /*
- * Samples in an epoch: count, or ceil(count / shards).  0, and a message, where
- * the options name no order, as tsock_order() says.
+ * Samples in an epoch: count times repeat, limit at most, and of that the part
+ * of a shard, rounded up.  0, and a message, where the options name no order, as
+ * tsock_order() says.
  */
 TSOCK_API uint64_t tsock_order_len(const struct tsock_order_opts *opts);
 
@@ -87,10 +93,11 @@ TSOCK_API uint64_t tsock_order_len(const struct tsock_order_opts *opts);
  * to 12 bytes of memory per sample; TORCH without shards draws the numbers of
  * all earlier epochs as well, which takes a millisecond more for a million
  * samples in each.  Fails with EARG (an unknown kind, no samples, a shard that
- * doesn't exist, more segments than samples in an epoch, segments with TORCH,
- * too little room), ENOTSUP (2^32 samples or more that are shuffled,
- * 214,748,364 or more with TORCH; an epoch so late that TORCH would draw more
- * than 2^40 numbers for it), ENOMEM; then index is unchanged.
+ * doesn't exist, more segments than samples in an epoch, segments with TORCH or
+ * of a shuffle with repeat or limit, a limit above the samples of an epoch, too
+ * little room), ENOTSUP (2^32 samples or more that are shuffled, 214,748,364 or
+ * more with TORCH; an epoch so late that TORCH would draw more than 2^40 numbers
+ * for it; an epoch of more than 2^63 samples), ENOMEM; then index is unchanged.
  */
 TSOCK_API int tsock_order(const struct tsock_order_opts *opts, uint64_t epoch,
 			  uint64_t *index, uint64_t len);

@@ -25,9 +25,6 @@ static int options(const char *call, const struct tsock_order_opts *opts,
 			TSOCK_EARG,
 			"%s: opts.kind is %u, and there is no such order", call,
 			o.kind);
-	if (o.reserved)
-		return tsi_err(TSOCK_EARG, "%s: opts.reserved is %u, not 0",
-			       call, o.reserved);
 	if (o.shard && !o.shards)
 		return tsi_err(TSOCK_EARG,
 			       "%s: opts.shard is %u, but opts.shards, the "
@@ -41,6 +38,8 @@ static int options(const char *call, const struct tsock_order_opts *opts,
 		.sharded = o.shards > 0,
 		.rank = o.shard,
 		.world = o.shards,
+		.repeat = o.repeat,
+		.limit = o.limit,
 	};
 	return tsi_order_check(out);
 }

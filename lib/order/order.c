@@ -9,10 +9,51 @@
 #include "base/err.h"
 #include "order/shuffle.h"
 
+#define MOST (UINT64_C(1) << 63) /* positions of an epoch */
+
+static uint32_t times(const struct tsi_order_opts *o)
+{
+	return o->repeat ? o->repeat : 1;
+}
+
+/* Positions of the epoch, before it is sharded. */
+static uint64_t whole(const struct tsi_order_opts *o)
+{
+	uint64_t n = o->count * times(o);
+
+	return o->limit && o->limit < n ? o->limit : n;
+}
+
+static int check_length(const struct tsi_order_opts *o)
+{
+	if (o->count > MOST / times(o))
+		return tsi_err(TSOCK_ENOTSUP,
+			       "an epoch of %llu samples, each %u times, is "
+			       "too long",
+			       (unsigned long long)o->count, times(o));
+	if (o->limit > o->count * times(o))
+		return tsi_err(TSOCK_EARG,
+			       "a limit of %llu is more than the %llu samples "
+			       "that an epoch has without it",
+			       (unsigned long long)o->limit,
+			       (unsigned long long)(o->count * times(o)));
+	if (tsi_order_is_dealt(o) && (times(o) > 1 || o->limit))
+		return tsi_err(TSOCK_EARG,
+			       "a shuffle whose samples are repeated or "
+			       "limited can't have segments: leave them out");
+	return 0;
+}
+
 int tsi_order_check(struct tsi_order_opts *o)
 {
+	int err;
+
 	if (o->count == 0)
 		return tsi_err(TSOCK_EARG, "the data set is empty");
+	o->repeat = times(o);
+	err = check_length(o);
+	if (err)
+		return err;
 	if (o->sharded && o->rank >= o->world)
 		return tsi_err(TSOCK_EARG,
 			       "rank %u of %u doesn't exist: ranks count from "
@@ -46,9 +87,9 @@ int tsi_order_check(struct tsi_order_opts *o)
 
 uint64_t tsi_order_len(const struct tsi_order_opts *o)
 {
-	if (!o->sharded)
-		return o->count;
-	return o->count / o->world + (o->count % o->world > 0);
+	uint64_t n = whole(o);
+
+	return o->sharded ? n / o->world + (n % o->world > 0) : n;
 }
 
 uint64_t tsi_order_bound(const struct tsi_order_opts *o, uint32_t segment)
@@ -64,18 +105,34 @@ uint64_t tsi_order_items(const struct tsi_order_opts *o)
 	return tsi_order_is_dealt(o) ? tsi_order_len(o) : o->count;
 }
 
-/* This rank's k-th position in an order padded by its own first samples. */
+/* This rank's k-th position in an epoch padded by its own first samples. */
 static uint64_t strided(const struct tsi_order_opts *o, uint64_t k)
 {
 	if (!o->sharded)
 		return k;
-	/* The sum is below count + world and can't overflow. */
-	return (k * o->world + o->rank) % o->count;
+	/* The sum is below the epoch's length + world and can't overflow. */
+	return (k * o->world + o->rank) % whole(o);
+}
+
+uint64_t tsi_order_time(const struct tsi_order_opts *o, uint64_t position)
+{
+	return times(o) > 1 ? strided(o, position) % times(o) : 0;
 }
 
 uint64_t tsi_order_item(const struct tsi_order_opts *o, uint64_t position)
 {
-	return tsi_order_is_dealt(o) ? position : strided(o, position);
+	if (tsi_order_is_dealt(o))
+		return position;
+	return strided(o, position) / times(o);
+}
+
+void tsi_order_run(const struct tsi_order_opts *o, uint64_t position,
+		   unsigned n, uint64_t *item)
+{
+	bool same = tsi_order_is_dealt(o) || (!o->sharded && times(o) == 1);
+
+	for (unsigned i = 0; i < n; i++)
+		item[i] = same ? position + i : tsi_order_item(o, position + i);
 }
 
 bool tsi_order_is_dealt(const struct tsi_order_opts *o)

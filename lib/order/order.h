@@ -25,6 +25,10 @@
  * the same samples in every epoch, else a segment could not hold the same
  * samples in every epoch.
  *
+ * Repeated and limited: the epoch is its order with each sample so many times in
+ * a row, of which the first `limit` are left.  What is sharded is the epoch that
+ * remains.  Neither is made with dealt samples.
+ *
  * So a shuffled epoch is made in three steps: where samples are dealt, they are
  * dealt once (tsi_order_deal()); the epoch's items, which are indices of the
  * data set, are shuffled (tsi_order_philox(), tsi_order_torch()); and a
@@ -48,20 +52,24 @@ struct tsi_order_opts {
 	bool sharded;
 	uint32_t rank; /* below world; both are used when sharded */
 	uint32_t world;
+	uint32_t repeat; /* how often each sample comes; 0 means 1 */
+	uint64_t limit;  /* samples that are left of an epoch; 0: all */
 };
 
 /*
- * Look whether there is such an order; segments of 0 become 1.  The other
- * functions take only options that passed here.
- * Fails with EARG (more segments than positions, segments with torch, a rank
- * outside its world, an empty data set), ENOTSUP (too many samples for the
- * kind).
+ * Look whether there is such an order; segments and repeat of 0 become 1.  The
+ * other functions take only options that passed here.
+ * Fails with EARG (more segments than positions, segments with torch, or of a
+ * shuffle that is repeated or limited, a rank outside its world, an empty data
+ * set, a limit above what there is), ENOTSUP (too many samples for the kind, an
+ * epoch of more than 2^63).
  */
 int tsi_order_check(struct tsi_order_opts *o);
 
 /*
- * Positions in an epoch: count, or ceil(count / world) when sharded.  For any
- * options whose count and world are at least 1.
+ * Positions in an epoch: count times repeat, limit at most; when sharded, that
+ * divided by world, rounded up.  For any options whose count and world are at
+ * least 1.
  */
 uint64_t tsi_order_len(const struct tsi_order_opts *o);
 
@@ -71,8 +79,15 @@ uint64_t tsi_order_bound(const struct tsi_order_opts *o, uint32_t segment);
 /* Items of a shuffled epoch: those of its positions if dealt, else all. */
 uint64_t tsi_order_items(const struct tsi_order_opts *o);
 
+/* Which of the times that its sample comes a position is, from 0. */
+uint64_t tsi_order_time(const struct tsi_order_opts *o, uint64_t position);
+
 /* The number of a position's item. */
 uint64_t tsi_order_item(const struct tsi_order_opts *o, uint64_t position);
+
+/* Those of n positions, from this one on. */
+void tsi_order_run(const struct tsi_order_opts *o, uint64_t position,
+		   unsigned n, uint64_t *item);
 
 /* Are samples dealt out to ranks and segments once, by the seed? */
 bool tsi_order_is_dealt(const struct tsi_order_opts *o);

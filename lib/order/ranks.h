@@ -23,7 +23,7 @@ struct tsi_ranks {
 };
 
 /*
- * The rank's next batch where so many samples of the epoch are left for all
+ * The rank's next batch if that many samples of the epoch are left for all
  * ranks: its number of samples (0: there is none), and where it begins,
  * counted from the first that is left.
  */

@@ -104,20 +104,38 @@ static void make_epoch(struct tsi_epochs *e, struct slot *s, uint64_t epoch)
 	write_slot(e, s, epoch);
 }
 
+/* Positions of an epoch, and their indexes: first the number of each one's item
+ * in a slot, then the item. */
+struct run {
+	uint64_t position;
+	unsigned n;
+	uint64_t *index;
+};
+
+static void read_items(const struct tsi_epochs *e, const struct slot *s,
+		       const struct run *r)
+{
+	tsi_order_run(&e->order, r->position, r->n, r->index);
+	for (unsigned i = 0; i < r->n; i++)
+		/* Acquire pairs with write_slot(), as in read_slot(). */
+		r->index[i] = atomic_load_explicit(&s->item[r->index[i]],
+						   memory_order_acquire);
+}
+
 /* Without the lock; false: the slot has another epoch, or gets one. */
-static bool read_slot(const struct slot *s, uint64_t epoch, uint64_t k,
-		      uint64_t *item)
+static bool read_slot(const struct tsi_epochs *e, const struct slot *s,
+		      uint64_t epoch, const struct run *r)
 {
 	/* Acquire pairs with the end of write_slot(). */
 	uint64_t version =
 		atomic_load_explicit(&s->version, memory_order_acquire);
 
-	/* Acquire pairs with the stores of write_slot(): if one of these two
+	/* Acquire pairs with the stores of write_slot(): if the epoch or an item
 	 * is newer than the version, the version is another one below. */
 	if (version & 1 ||
 	    atomic_load_explicit(&s->epoch, memory_order_acquire) != epoch)
 		return false;
-	*item = atomic_load_explicit(&s->item[k], memory_order_acquire);
+	read_items(e, s, r);
 	/* Relaxed: the loads before it order it. */
 	return atomic_load_explicit(&s->version, memory_order_relaxed) ==
 	       version;
@@ -145,20 +163,18 @@ static void prepare_epoch(struct tsi_epochs *e, uint64_t epoch)
 	atomic_store_explicit(&s->prepared, false, memory_order_relaxed);
 }
 
-static uint64_t look_up(struct tsi_epochs *e, uint64_t epoch, uint64_t k)
+static void look_up(struct tsi_epochs *e, uint64_t epoch, const struct run *r)
 {
 	struct slot *s = &e->slot[epoch % e->nslots];
-	uint64_t item;
 
-	if (read_slot(s, epoch, k, &item))
-		return item;
+	if (read_slot(e, s, epoch, r))
+		return;
 	pthread_mutex_lock(&e->lock);
 	if (!holds(s, epoch))
 		make_epoch(e, s, epoch);
-	/* Relaxed: nobody writes it without the lock. */
-	item = atomic_load_explicit(&s->item[k], memory_order_relaxed);
+	/* Nobody writes it without the lock. */
+	read_items(e, s, r);
 	pthread_mutex_unlock(&e->lock);
-	return item;
 }
 
 static int deal(struct tsi_epochs *e)
@@ -253,30 +269,41 @@ uint64_t tsi_epochs_len(const struct tsi_epochs *e)
 	return tsi_order_len(&e->order);
 }
 
+uint64_t tsi_epochs_time(const struct tsi_epochs *e, uint64_t position)
+{
+	return tsi_order_time(&e->order, position);
+}
+
 void tsi_epochs_bounds(const struct tsi_epochs *e, uint64_t *bounds)
 {
 	for (uint32_t s = 0; s <= e->order.segments; s++)
 		bounds[s] = tsi_order_bound(&e->order, s);
 }
 
-int tsi_epochs_at(struct tsi_epochs *e, uint64_t epoch, uint64_t position,
-		  uint64_t *index)
+int tsi_epochs_run(struct tsi_epochs *e, uint64_t epoch, uint64_t position,
+		   unsigned n, uint64_t *index)
 {
-	uint64_t len = tsi_order_len(&e->order), k;
+	const struct run r = { position, n, index };
+	uint64_t len = tsi_order_len(&e->order);
 
-	if (position >= len)
+	if (position >= len || n > len - position)
 		return tsi_err(TSOCK_EARG,
 			       "position %llu is outside an epoch of "
 			       "%llu samples",
-			       (unsigned long long)position,
+			       (unsigned long long)(position + n - 1),
 			       (unsigned long long)len);
-	k = tsi_order_item(&e->order, position);
 	if (e->nslots == 0) {
-		*index = k;
+		tsi_order_run(&e->order, position, n, index);
 		return 0;
 	}
 	if (position >= len / 2 && epoch + 1 != NONE)
 		prepare_epoch(e, epoch + 1);
-	*index = look_up(e, epoch, k);
+	look_up(e, epoch, &r);
 	return 0;
+}
+
+int tsi_epochs_at(struct tsi_epochs *e, uint64_t epoch, uint64_t position,
+		  uint64_t *index)
+{
+	return tsi_epochs_run(e, epoch, position, 1, index);
 }

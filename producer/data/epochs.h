@@ -22,18 +22,25 @@ int tsi_epochs_create(const struct tsi_order_opts *opts,
 /* NULL is allowed. */
 void tsi_epochs_destroy(struct tsi_epochs *e);
 
-/* Positions in an epoch: count, or ceil(count / world) when sharded. */
+/* Positions in an epoch. */
 uint64_t tsi_epochs_len(const struct tsi_epochs *e);
+
+/* Which of the times that its sample comes a position is, from 0. */
+uint64_t tsi_epochs_time(const struct tsi_epochs *e, uint64_t position);
 
 /* First position of every segment, and the epoch's length: segments + 1. */
 void tsi_epochs_bounds(const struct tsi_epochs *e, uint64_t *bounds);
 
 /*
- * The data set's index at a position.  Any thread.  The first call in an epoch
- * may shuffle it (milliseconds per million samples); a call in an epoch's
- * second half may prepare the next, so that its first call doesn't have to.
- * Fails with EARG for a position outside the epoch.
+ * The data set's indexes at n positions, from this one on.  Any thread.  The
+ * first call in an epoch may shuffle it (milliseconds per million samples); a
+ * call in an epoch's second half may prepare the next, so that its first call
+ * doesn't have to.  Fails with EARG for a position outside the epoch.
  */
+int tsi_epochs_run(struct tsi_epochs *e, uint64_t epoch, uint64_t position,
+		   unsigned n, uint64_t *index);
+
+/* The same for one position. */
 int tsi_epochs_at(struct tsi_epochs *e, uint64_t epoch, uint64_t position,
 		  uint64_t *index);
 

@@ -249,9 +249,16 @@ static void what_is_no_order_is_refused_by_name(void **state)
 	o = of(TSOCK_ORDER_PHILOX, 0, 7);
 	o.segments = 8;
 	refuse(o, 0, TSOCK_EARG, "7", "8");
+	o.segments = 2;
+	o.repeat = 3;
+	refuse(o, 0, TSOCK_EARG, "repeated or limited", "segments");
 	o.segments = 0;
-	o.reserved = 1;
-	refuse(o, 0, TSOCK_EARG, "opts.reserved", "1");
+	o.limit = 22;
+	refuse(o, 0, TSOCK_EARG, "22", "21");
+	o.limit = 0;
+	o.kind = TSOCK_ORDER_SEQUENTIAL;
+	o.count = (UINT64_C(1) << 62) + 1;
+	refuse(o, 0, TSOCK_ENOTSUP, "3 times", "too long");
 	o = of(TSOCK_ORDER_TORCH, 0, 7);
 	o.segments = 2;
 	refuse(o, 0, TSOCK_EARG, "torch", "segments");
@@ -265,6 +272,27 @@ static void what_is_no_order_is_refused_by_name(void **state)
 	assert_non_null(strstr(tsock_errmsg(), "4294967296"));
 	o.kind = TSOCK_ORDER_SEQUENTIAL;
 	assert_true(tsock_order_len(&o) == UINT64_C(1) << 32);
+}
+
+static void repeated_and_limited_epochs_are_those_of_their_order(void **state)
+{
+	static const uint64_t twice[] = { 3, 3, 7, 7, 9, 9, 2, 2, 1, 1,
+					  8, 8, 0, 0, 4, 4, 6, 6, 5, 5 };
+	struct tsock_order_opts o = of(TSOCK_ORDER_PHILOX, 8, 10);
+
+	(void)state;
+	o.repeat = 2;
+	assert_order(&o, 3, twice, 20);
+	o.limit = 7;
+	assert_order(&o, 3, twice, 7);
+	/* Positions 1, 3, 5 of 3 3 7 7 9 9 2, and the first one as the 7th. */
+	o.shards = 2;
+	o.shard = 0;
+	assert_int_equal(tsock_order_len(&o), 4);
+	o.shard = 1;
+	assert_order(&o, 3, (const uint64_t[]){ 3, 7, 9, 3 }, 4);
+	o.repeat = 1;
+	assert_order(&o, 3, (const uint64_t[]){ 7, 2, 8, 3 }, 4);
 }
 
 /* The shuffle would draw for years. */
@@ -320,6 +348,8 @@ int main(void)
 		cmocka_unit_test(long_orders_are_as_they_are_described),
 		cmocka_unit_test(it_is_what_the_producer_visits),
 		cmocka_unit_test(what_is_no_order_is_refused_by_name),
+		cmocka_unit_test(
+			repeated_and_limited_epochs_are_those_of_their_order),
 		cmocka_unit_test(an_epoch_that_torch_never_comes_to_is_refused),
 		cmocka_unit_test(older_and_newer_callers_are_understood),
 	};

@@ -230,7 +230,8 @@ class OrderOpts(Sized):
         ("segments", c_uint32),
         ("shard", c_uint32),
         ("shards", c_uint32),
-        ("reserved", c_uint32),
+        ("repeat", c_uint32),
+        ("limit", c_uint64),
     ]
 
 

@@ -18,6 +18,21 @@ from .interrupts import patiently
 _lib = _ffi.lib
 
 
+def _often(sampler: str) -> tuple[Optional[int], int]:
+    """How often each sample comes, and how many are left of an epoch, as
+    order.h takes them; None where samples are drawn."""
+    repeat, limit = 1, 0
+    for word in filter(None, sampler.split(",")):
+        kind, _, number = word.partition(":")
+        if kind == "repeat":
+            repeat = int(number)
+        elif kind == "limit":
+            limit = int(number)
+        else:
+            return None, 0
+    return repeat, limit
+
+
 class Order:
     """The order of a stream's epochs.
 
@@ -33,6 +48,14 @@ class Order:
                 "what a batch holds is in the field 'index', if the stream "
                 "has one" % name
             )
+        sampler = identity.get("sampler", "")
+        repeat, limit = _often(sampler)
+        if repeat is None:
+            raise ValueError(
+                "stream %r draws its samples (sampler=%s), so their order "
+                "isn't known beforehand; what a batch holds is in the field "
+                "'index'" % (name, sampler)
+            )
         shard, _, shards = identity.get("shard", "0/0").partition("/")
         self._opts = _ffi.OrderOpts(
             kind=_ffi.ORDERS[kind],
@@ -41,6 +64,8 @@ class Order:
             segments=int(identity["segments"]),
             shard=int(shard),
             shards=int(shards),
+            repeat=repeat,
+            limit=limit,
         )
         self._last: Optional[tuple[int, array[int]]] = None
 
