@@ -285,7 +285,7 @@ static int decoder_open(struct tsi_decoder *d, const void *data, size_t len,
 /*
  * The pixels, and what libwebp has: all pixels of a lossless image or of a
  * compressed alpha channel, with alpha itself, else some rows.  A lossless image
- * has tables of codes as well, up to 65536 times 12 KB in one that is made for
+ * has tables of codes as well, up to 65536 times 20 KB in one that is made for
  * that, and a few hundred where an encoder chooses how many: those.
  */
 static uint64_t decoder_need(struct tsi_decoder *d)

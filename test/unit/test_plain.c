@@ -14,6 +14,7 @@
 
 #include "base/err.h"
 #include "plain/plain.h"
+#include "test/lib/decoder_region.h"
 #include "test/lib/image_gen.h"
 #include "tsock/tsock.h"
 
@@ -169,19 +170,6 @@ static int region(struct tsi_decoder *p, const struct image_gen_bytes *f,
 	return err;
 }
 
-static struct tsi_rect pick(uint32_t w, uint32_t h, int n, uint64_t *state)
-{
-	struct tsi_rect r = { 0, 0, w, h };
-
-	if (n) {
-		r.left = image_gen_random(state) % w;
-		r.top = image_gen_random(state) % h;
-		r.width = 1 + image_gen_random(state) % (w - r.left);
-		r.height = 1 + image_gen_random(state) % (h - r.top);
-	}
-	return r;
-}
-
 static void compare_areas(struct tsi_decoder *p, const struct made *m,
 			  uint64_t *state)
 {
@@ -189,7 +177,8 @@ static void compare_areas(struct tsi_decoder *p, const struct made *m,
 	uint8_t *got = malloc((size_t)m->width * m->height * 4);
 
 	for (int n = 0; n < 8; n++) {
-		struct tsi_rect r = pick(m->width, m->height, n, state);
+		struct tsi_rect r =
+			decoder_region_pick(m->width, m->height, n, state);
 
 		if (region(p, &f, &r, got))
 			fail_msg("%s", tsock_errmsg());
@@ -278,7 +267,8 @@ static void damaged_files_decode_or_are_bad_data(void **state)
 		assert_int_equal(k->ops->create(&p), 0);
 		err = p->ops->open(p, copy.data, copy.len, &w, &h);
 		if (!err && w && h && (uint64_t)w * h < 1u << 22) {
-			struct tsi_rect rect = pick(w, h, (int)(i % 3), &r);
+			struct tsi_rect rect =
+				decoder_region_pick(w, h, (int)(i % 3), &r);
 			uint8_t *out =
 				malloc((size_t)rect.width * rect.height * 4);
 

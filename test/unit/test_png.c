@@ -13,6 +13,7 @@
 
 #include "base/err.h"
 #include "png/png.h"
+#include "test/lib/decoder_region.h"
 #include "test/lib/image_gen.h"
 #include "test/lib/made_image.h"
 
@@ -120,41 +121,6 @@ static uint8_t *reference(const struct image_gen_bytes *f)
 	return p;
 }
 
-static int region(struct tsi_decoder *p, const struct image_gen_bytes *f,
-		  const struct tsi_rect *rect, uint8_t *out)
-{
-	struct tsi_strip s;
-	uint32_t w, h;
-	int err = tsi_png_ops.open(p, f->data, f->len, &w, &h);
-
-	if (!err)
-		err = tsi_png_ops.begin(p, rect);
-	for (uint32_t y = 0; !err && y < rect->height; y += s.rows) {
-		err = tsi_png_ops.read(p, &s);
-		if (err)
-			break;
-		assert_in_range(s.rows, 1, TSI_STRIP_ROWS);
-		for (uint32_t i = 0; i < s.rows; i++)
-			memcpy(out + (size_t)(y + i) * rect->width * 4,
-			       s.pixels + i * s.stride,
-			       (size_t)rect->width * 4);
-	}
-	return err;
-}
-
-static struct tsi_rect pick(uint32_t w, uint32_t h, int n, uint64_t *state)
-{
-	struct tsi_rect r = { 0, 0, w, h };
-
-	if (n) {
-		r.left = image_gen_random(state) % w;
-		r.top = image_gen_random(state) % h;
-		r.width = 1 + image_gen_random(state) % (w - r.left);
-		r.height = 1 + image_gen_random(state) % (h - r.top);
-	}
-	return r;
-}
-
 static void compare_areas(struct tsi_decoder *p,
 			  const struct image_gen_bytes *f, uint32_t w,
 			  uint32_t h, uint64_t *state)
@@ -163,9 +129,9 @@ static void compare_areas(struct tsi_decoder *p,
 	uint8_t *got = malloc((size_t)w * h * 4);
 
 	for (int n = 0; n < 6; n++) {
-		struct tsi_rect r = pick(w, h, n, state);
+		struct tsi_rect r = decoder_region_pick(w, h, n, state);
 
-		if (region(p, f, &r, got))
+		if (decoder_region_read(p, f, &r, got))
 			fail_msg("%s", tsock_errmsg());
 		for (uint32_t i = 0; i < r.width * r.height; i++)
 			assert_memory_equal(
@@ -214,16 +180,17 @@ static void every_cut_is_truncated_or_below_the_region(void **state)
 	for (size_t len = 8; len + 40 < f.len; len += 11) {
 		struct image_gen_bytes cut = image_gen_copy(f.data, len);
 
-		assert_int_equal(region(p, &cut, &bottom, out), TSOCK_EDATA);
+		assert_int_equal(decoder_region_read(p, &cut, &bottom, out),
+				 TSOCK_EDATA);
 		assert_non_null(strstr(tsock_errmsg(), "truncated"));
 		free(cut.data);
 	}
 	/* The end chunk may be missing; the lower half too, for the top. */
 	f.len -= 12;
-	assert_int_equal(region(p, &f, &bottom, out), 0);
+	assert_int_equal(decoder_region_read(p, &f, &bottom, out), 0);
 	tsi_png_ops.destroy(p);
 	assert_int_equal(tsi_png_ops.create(&p), 0);
-	assert_int_equal(region(p, &f, &top, out), 0);
+	assert_int_equal(decoder_region_read(p, &f, &top, out), 0);
 	tsi_png_ops.destroy(p);
 	free(f.data);
 }
@@ -247,11 +214,12 @@ static void damaged_files_decode_or_are_bad_data(void **state)
 		copy = image_gen_copy(f.data, f.len);
 		err = tsi_png_ops.open(p, copy.data, copy.len, &w, &h);
 		if (!err && (uint64_t)w * h < 1u << 22) {
-			struct tsi_rect rect = pick(w, h, (int)(i % 3), &r);
+			struct tsi_rect rect =
+				decoder_region_pick(w, h, (int)(i % 3), &r);
 			uint8_t *out =
 				malloc((size_t)rect.width * rect.height * 4);
 
-			err = region(p, &copy, &rect, out);
+			err = decoder_region_read(p, &copy, &rect, out);
 			free(out);
 		}
 		if (err)
@@ -331,7 +299,7 @@ static int rows_of(const struct made *m, uint32_t n, uint8_t red[2])
 	int err;
 
 	assert_int_equal(tsi_png_ops.create(&p), 0);
-	err = region(p, &f, &rect, out);
+	err = decoder_region_read(p, &f, &rect, out);
 	tsi_png_ops.destroy(p);
 	free(f.data);
 	red[0] = out[0];

@@ -14,6 +14,7 @@
 
 #include "base/err.h"
 #include "image/load.h"
+#include "test/lib/decoder_region.h"
 #include "test/lib/recipes.h"
 #include "test/lib/webp_gen.h"
 #include "tsock/tsock.h"
@@ -40,41 +41,6 @@ static struct image_gen_bytes make(unsigned kind, uint32_t width,
 	return webp_gen(&g);
 }
 
-static int region(struct tsi_decoder *p, const struct image_gen_bytes *f,
-		  const struct tsi_rect *rect, uint8_t *out)
-{
-	struct tsi_strip s;
-	uint32_t w, h;
-	int err = tsi_webp_ops.open(p, f->data, f->len, &w, &h);
-
-	if (!err)
-		err = tsi_webp_ops.begin(p, rect);
-	for (uint32_t y = 0; !err && y < rect->height; y += s.rows) {
-		err = tsi_webp_ops.read(p, &s);
-		if (err)
-			break;
-		assert_in_range(s.rows, 1, TSI_STRIP_ROWS);
-		for (uint32_t i = 0; i < s.rows; i++)
-			memcpy(out + (size_t)(y + i) * rect->width * 4,
-			       s.pixels + i * s.stride,
-			       (size_t)rect->width * 4);
-	}
-	return err;
-}
-
-static struct tsi_rect pick(uint32_t w, uint32_t h, int n, uint64_t *state)
-{
-	struct tsi_rect r = { 0, 0, w, h };
-
-	if (n) {
-		r.left = image_gen_random(state) % w;
-		r.top = image_gen_random(state) % h;
-		r.width = 1 + image_gen_random(state) % (w - r.left);
-		r.height = 1 + image_gen_random(state) % (h - r.top);
-	}
-	return r;
-}
-
 /* Regions of the file have the pixels of the whole, want, red to blue. */
 static void compare_areas(struct tsi_decoder *p,
 			  const struct image_gen_bytes *f, const uint8_t *want,
@@ -83,9 +49,9 @@ static void compare_areas(struct tsi_decoder *p,
 	uint8_t *got = malloc((size_t)w * h * 4);
 
 	for (int n = 0; n < 12; n++) {
-		struct tsi_rect r = pick(w, h, n, state);
+		struct tsi_rect r = decoder_region_pick(w, h, n, state);
 
-		if (region(p, f, &r, got))
+		if (decoder_region_read(p, f, &r, got))
 			fail_msg("%s", tsock_errmsg());
 		for (uint32_t i = 0; i < r.width * r.height; i++)
 			assert_memory_equal(
@@ -174,12 +140,13 @@ static void every_cut_is_refused(void **state)
 			struct image_gen_bytes cut =
 				image_gen_copy(f.data, len);
 
-			assert_int_equal(region(p, &cut, &top, out),
-					 TSOCK_EDATA);
+			assert_int_equal(
+				decoder_region_read(p, &cut, &top, out),
+				TSOCK_EDATA);
 			assert_non_null(strstr(tsock_errmsg(), "bad WebP"));
 			free(cut.data);
 		}
-		assert_int_equal(region(p, &f, &top, out), 0);
+		assert_int_equal(decoder_region_read(p, &f, &top, out), 0);
 		free(f.data);
 	}
 	tsi_webp_ops.destroy(p);
@@ -203,11 +170,12 @@ static void damaged_files_decode_or_are_bad_data(void **state)
 		copy = image_gen_copy(f.data, f.len);
 		err = tsi_webp_ops.open(p, copy.data, copy.len, &w, &h);
 		if (!err && (uint64_t)w * h < 1u << 22 && w && h) {
-			struct tsi_rect rect = pick(w, h, (int)(i % 3), &r);
+			struct tsi_rect rect =
+				decoder_region_pick(w, h, (int)(i % 3), &r);
 			uint8_t *out =
 				malloc((size_t)rect.width * rect.height * 4);
 
-			err = region(p, &copy, &rect, out);
+			err = decoder_region_read(p, &copy, &rect, out);
 			free(out);
 		}
 		if (err)
@@ -241,7 +209,7 @@ static void damage_counts_from_the_rows_that_need_it(void **state)
 	for (uint32_t bottom = 1; bottom <= 160; bottom++) {
 		struct tsi_rect r = { 7, bottom / 2, 50, bottom - bottom / 2 };
 
-		assert_int_equal(region(p, &f, &r, out),
+		assert_int_equal(decoder_region_read(p, &f, &r, out),
 				 bottom <= e.rows ? 0 : TSOCK_EDATA);
 	}
 	assert_non_null(strstr(tsock_errmsg(), "its image is"));
