@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "resample/copy.h"
 #include "resample/kernel.h"
 
 /* Rows that go through the second pass together. */
@@ -33,6 +34,8 @@ struct tsi_resample {
 	struct tsi_resample_kernel kernel;
 	struct tsi_taps x;
 	struct tsi_taps y;
+	bool same; /* no size changes: rows are copied, and all else is unused */
+	struct tsi_copy copy;
 	bool down_first;
 	bool planes;
 	/*
@@ -130,13 +133,32 @@ static void pack_taps(struct tsi_resample *r, bool planes)
 	kernel->pack(&r->y);
 }
 
+/* The window is a copy of these pixels. */
+static void begin_copy(struct tsi_resample *r, const struct tsi_axis *x,
+		       const struct tsi_axis *y, bool planes, uint8_t *dst,
+		       size_t stride, struct tsi_rect *need)
+{
+	*need = (struct tsi_rect){ .left = x->first,
+				   .top = y->first,
+				   .width = x->count,
+				   .height = y->count };
+	r->planes = planes;
+	r->copy = (struct tsi_copy){ x->count, x->mirror, dst, stride };
+}
+
 int tsi_resample_begin(struct tsi_resample *r, const struct tsi_axis *x,
 		       const struct tsi_axis *y, enum tsi_passes passes,
 		       bool planes, uint8_t *dst, size_t stride,
 		       struct tsi_rect *need)
 {
-	int err = tsi_taps_make(&r->x, x);
+	int err;
 
+	r->same = tsi_axis_is_same(x) && tsi_axis_is_same(y);
+	if (r->same) {
+		begin_copy(r, x, y, planes, dst, stride, need);
+		return 0;
+	}
+	err = tsi_taps_make(&r->x, x);
 	if (!err)
 		err = tsi_taps_make(&r->y, y);
 	if (err)
@@ -230,8 +252,6 @@ static void hold(struct tsi_resample *r, const struct tsi_strip *strip)
 	const struct layout *l = &r->held_rows;
 	uint8_t *to;
 
-	assert(strip->rows <= TSI_STRIP_ROWS);
-	assert(r->planes == (strip->plane > 0));
 	compact(r, strip->rows);
 	to = held(r, r->pushed);
 	if (!r->down_first)
@@ -306,6 +326,12 @@ void tsi_resample_push(struct tsi_resample *r, const struct tsi_strip *strip)
 {
 	uint32_t n;
 
+	assert(strip->rows <= TSI_STRIP_ROWS);
+	assert(r->planes == (strip->plane > 0));
+	if (r->same) {
+		tsi_copy_push(&r->copy, &r->kernel, strip);
+		return;
+	}
 	hold(r, strip);
 	while ((n = ready(r)) > 0)
 		emit(r, n);

@@ -48,8 +48,8 @@ int tsi_resample_begin(struct tsi_resample *r, const struct tsi_axis *x,
 		       struct tsi_rect *need);
 
 /*
- * Must strips come in planes?  Only if they may, this processor has an
- * instruction for it, and the image isn't shrunk too far.
+ * Must strips come in planes?  Only if they may, and where sizes change if this
+ * processor has an instruction for it and the image isn't shrunk too far.
  */
 bool tsi_resample_planes(const struct tsi_resample *r);
 

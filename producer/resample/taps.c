@@ -93,8 +93,7 @@ static struct span span_of(const struct tsi_axis *a)
 	return s;
 }
 
-/* Is it an axis that Pillow leaves as it is? */
-static bool is_same(const struct tsi_axis *a)
+bool tsi_axis_is_same(const struct tsi_axis *a)
 {
 	return a->in == a->out && !(a->span > 0);
 }
@@ -381,7 +380,7 @@ int tsi_taps_make(struct tsi_taps *t, const struct tsi_axis *a)
 	if (err)
 		return err;
 	memset(t->weight, 0, (size_t)t->n * t->pad * sizeof(*t->weight));
-	if (is_same(a))
+	if (tsi_axis_is_same(a))
 		for (uint32_t k = 0; k < a->count; k++)
 			copy(t, a, k, a->first + k);
 	else if (a->filter == TSI_FILTER_NEAREST)

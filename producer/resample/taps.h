@@ -56,6 +56,9 @@ struct tsi_taps {
 	struct tsi_scratch memory;
 };
 
+/* Is it an axis that Pillow leaves as it is? */
+bool tsi_axis_is_same(const struct tsi_axis *a);
+
 /* Begins with a struct of zeros, or again.  Fails with TSOCK_ENOMEM. */
 int tsi_taps_make(struct tsi_taps *t, const struct tsi_axis *a);
 void tsi_taps_fini(struct tsi_taps *t);

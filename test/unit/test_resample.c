@@ -56,7 +56,7 @@ static void a_resized_pixel_is_the_weighted_mean_of_its_surroundings(void **st)
 /* As wide a reduction as planes are for, and one more. */
 static void planes_are_left_where_an_image_shrinks_too_far(void **state)
 {
-	struct tsi_axis same = resized_whole(20, 20);
+	struct tsi_axis same = resized_whole(20, 20), y = resized_whole(21, 20);
 	uint8_t dst[64 * 20 * 3];
 	struct tsi_resample *r;
 	struct tsi_rect need;
@@ -64,8 +64,8 @@ static void planes_are_left_where_an_image_shrinks_too_far(void **state)
 
 	(void)state;
 	assert_int_equal(tsi_resample_create(TSI_SIMD_BEST, &r), 0);
-	assert_int_equal(tsi_resample_begin(r, &same, &same, TSI_PASSES_13,
-					    true, dst, 20 * 3, &need),
+	assert_int_equal(tsi_resample_begin(r, &same, &y, TSI_PASSES_13, true,
+					    dst, 20 * 3, &need),
 			 0);
 	if (!tsi_resample_planes(r)) {
 		print_message("this processor's kernel has no planes\n");
@@ -125,18 +125,42 @@ static void a_window_is_a_part_of_the_whole(void **state)
 	free(s.p);
 }
 
-static void the_same_size_is_a_copy(void **state)
+/* In planes or not, mirrored or not. */
+static void check_copy(enum tsi_simd level, bool planes, bool mirror,
+		       uint32_t first, uint32_t count)
 {
-	struct resized_picture s = resized_make(31, 17, 4);
-	struct tsi_axis x = resized_whole(31, 31), y = resized_whole(17, 17);
-	uint8_t *got = resized(TSI_SIMD_BEST, &s, &x, &y, TSI_PASSES_13, 16);
+	struct resized_picture s = resized_make(131, 37, 4);
+	struct tsi_axis x = resized_whole(131, 131), y = resized_whole(37, 37);
+	uint8_t *got;
 
-	(void)state;
-	for (uint32_t i = 0; i < 31 * 17; i++)
-		assert_memory_equal(got + i * 3,
-				    s.p + i / 31 * s.stride + i % 31 * 4, 3);
+	x.first = first;
+	x.count = count;
+	x.mirror = mirror;
+	y.first = 3;
+	y.count = 34;
+	got = resized_as(level, planes, &s, &x, &y, TSI_PASSES_13, 16);
+	for (uint32_t i = 0; i < 34; i++)
+		for (uint32_t k = 0; k < count; k++) {
+			uint32_t at = first + (mirror ? count - 1 - k : k);
+
+			assert_memory_equal(got + (i * count + k) * 3,
+					    s.p + (3 + i) * s.stride + at * 4,
+					    3);
+		}
 	free(got);
 	free(s.p);
+}
+
+static void the_same_size_is_a_copy(void **state)
+{
+	static const enum tsi_simd level[] = { TSI_SIMD_SCALAR, TSI_SIMD_BEST };
+
+	(void)state;
+	for (unsigned k = 0; k < 8; k++) {
+		check_copy(level[k % 2], k & 2, k & 4, 0, 131);
+		check_copy(level[k % 2], k & 2, k & 4, 5, 1);
+		check_copy(level[k % 2], k & 2, k & 4, 60, 71);
+	}
 }
 
 static bool differ(uint32_t w, uint32_t h, uint32_t size)
