@@ -4,6 +4,7 @@
  */
 #include "image/formats.h"
 
+#include "gif/gif.h"
 #include "jpeg/jpeg.h"
 #include "packed/decoder.h"
 #include "plain/plain.h"
@@ -12,5 +13,5 @@
 
 const struct tsi_decoder_ops *const tsi_decoders[] = {
 	&tsi_jpeg_ops, &tsi_png_ops,    &tsi_webp_ops, &tsi_pnm_ops,
-	&tsi_bmp_ops,  &tsi_packed_ops, NULL,
+	&tsi_bmp_ops,  &tsi_gif_ops, &tsi_packed_ops, NULL,
 };

@@ -43,11 +43,10 @@ struct magic {
  * each, by which messages name them and a scan knows them by their names.
  */
 static const struct foreign {
-	const char *name;       /* "a GIF image" */
+	const char *name;       /* "a HEIC image" */
 	const char *extensions; /* in lower case, with a blank on either side */
 	struct magic magic[MAGICS], too; /* one of these, and that */
 } foreign[] = {
-	{ "a GIF image", " gif ", { AT(0, "GIF8") }, { 0 } },
 	{ "a TIFF image",
 	  " tif tiff ",
 	  { AT(0, "II*\0"), AT(0, "MM\0*"), AT(0, "II+\0"), AT(0, "MM\0+") },
