@@ -24,8 +24,9 @@ VERSION := $(MAJOR).$(MINOR).$(call ver,PATCH)
 SOVERSION := $(if $(filter 0,$(MAJOR)),0.$(MINOR),$(MAJOR))
 
 # Plain make builds the optional parts that the machine has; URING=0 leaves
-# one out, URING=1 insists on it, and WEBP likewise.  CUDA=sim builds the GPU part
-# on a simulated CUDA runtime, for tests: it needs neither a toolkit nor a GPU.
+# one out, URING=1 insists on it, and WEBP and TIFF likewise.  CUDA=sim builds the
+# GPU part on a simulated CUDA runtime, for tests: it needs neither a toolkit nor
+# a GPU.
 PACKAGES := libzmq libjpeg libpng zlib libxxhash
 # By trying: 0.7 doesn't compile as C11, and 2.1 says of itself that it is 2.0.
 HAVE_URING := $(shell pkg-config --exists liburing 2>/dev/null && \
@@ -37,6 +38,11 @@ HAVE_URING := $(shell pkg-config --exists liburing 2>/dev/null && \
 URING   ?= $(HAVE_URING)
 HAVE_WEBP := $(call has,libwebp libwebpdemux)
 WEBP    ?= $(HAVE_WEBP)
+HAVE_TIFF := $(call has,libtiff-4)
+TIFF    ?= $(HAVE_TIFF)
+# What pkg-config calls the image libraries that are used.
+IMAGE_LIBS = $(if $(filter 1,$(WEBP)),libwebp libwebpdemux) \
+	$(if $(filter 1,$(TIFF)),libtiff-4)
 # Vector code: a folder's name for each kind of processor, and what a compiler
 # for it defines.  x86 has AVX2 and AVX-512 where the processor turns out to have
 # them; arm has NEON, which all have.
@@ -81,7 +87,7 @@ WERROR  ?=
 # Objects built with different flags never meet.
 B       ?= build$(if $(filter sim,$(CUDA)),-sim)$(if \
 	$(SAN),-$(subst $(comma),-,$(SAN)))
-# Where objects lie on which CUDA, SIMD and URING have no influence.  Builds may
+# Where objects lie on which CUDA, SIMD, URING and the like have no influence.  Builds may
 # name one folder, which takes one make at a time: each such file is compiled
 # once.
 O       ?= $(B)/obj
@@ -127,6 +133,9 @@ endif
 ifeq ($(WEBP)$(HAVE_WEBP),10)
 $(error WEBP=1 but libwebp was not found; run test/setup.sh build)
 endif
+ifeq ($(TIFF)$(HAVE_TIFF),10)
+$(error TIFF=1 but libtiff was not found; run test/setup.sh build)
+endif
 ifneq ($(and $(filter file,$(origin URING)),$(OLD_URING)),)
 $(info no io_uring: liburing $(OLD_URING) is too old; files are read by pread)
 endif
@@ -139,8 +148,8 @@ endif
 ifneq ($(filter-out 0 1,$(URING)),)
 $(error URING is 0 or 1)
 endif
-ifneq ($(filter-out 0 1,$(WEBP)),)
-$(error WEBP is 0 or 1)
+ifneq ($(filter-out 0 1,$(WEBP) $(TIFF)),)
+$(error WEBP and TIFF are 0 or 1)
 endif
 ifeq ($(filter 00 01 11,$(SIMD)$(HAVE_SIMD)),)
 $(error SIMD is 0 or, on x86-64 and aarch64, 1)
@@ -178,7 +187,7 @@ CUDA_INCLUDES := $(if $(filter 1,$(CUDA)),$(patsubst %,-isystem %/include, \
 	$(filter-out /usr,$(CUDA_HOME)))) \
 	$(if $(filter sim,$(CUDA)),-Itest/simcuda/include -Itest/simcuda)
 PKGFLAGS := $(shell pkg-config --cflags $(PACKAGES) \
-	$(if $(filter 1,$(WEBP)),libwebp libwebpdemux) 2>/dev/null)
+	$(IMAGE_LIBS) 2>/dev/null)
 
 ALL      = $(OURS) $(SANFLAGS) $(ERRFLAGS) $(CPPFLAGS) $(CFLAGS)
 ALLXX    = $(OURSXX) $(SANFLAGS) $(ERRFLAGS) $(CPPFLAGS) $(CXXFLAGS)
@@ -196,8 +205,7 @@ RPATH    = $(if $(filter sim,$(CUDA)),$(OLDTAGS) \
 PRODLIBS = $(call pkglibs,libjpeg,-ljpeg) $(call pkglibs,libpng,-lpng) \
 	$(call pkglibs,zlib,-lz) \
 	$(call pkglibs,libxxhash,-lxxhash) \
-	$(if $(filter 1,$(WEBP)),$(call pkglibs,libwebp libwebpdemux, \
-		-lwebp -lwebpdemux)) \
+	$(foreach l,$(IMAGE_LIBS),$(call pkglibs,$(l))) \
 	$(if $(filter 1,$(URING)),$(call pkglibs,liburing,-luring)) \
 	$(LIBS) -lm
 
@@ -249,10 +257,15 @@ LIB      := $(filter-out $(SIMD_OUT) $(if $(filter 0,$(CUDA)),$(NEEDS_CUDA), \
 	$(filter %_none.c,$(LIB))),$(LIB))
 LIB      += $(if $(filter sim,$(CUDA)),test/simcuda/kernels_sim.c)
 KERNELS  := $(if $(filter 1,$(CUDA)),lib/convert/kernels.cu)
-# What a build without libwebp leaves out.
-NEEDS_WEBP := producer/webp/webp.c test/unit/test_webp%.c test/lib/webp_gen.c
+# What a build without libwebp leaves out, or without libtiff.
+NEEDS_WEBP := producer/webp/webp.c test/unit/test_webp.c test/lib/webp_gen.c
+NEEDS_TIFF := producer/tiff/tiff.c producer/tiff/memory.c \
+	test/unit/test_tiff.c
+NEEDS_IMAGE_LIBS := $(if $(filter 0,$(WEBP)),$(NEEDS_WEBP)) \
+	$(if $(filter 0,$(TIFF)),$(NEEDS_TIFF))
 PRODUCER := $(filter-out $(SIMD_OUT) $(if $(filter 1,$(URING)),%/reader_none.c, \
-	%/reader_uring.c) $(if $(filter 1,$(WEBP)),%/webp_none.c,$(NEEDS_WEBP)), \
+	%/reader_uring.c) $(NEEDS_IMAGE_LIBS) $(if $(filter 1,$(WEBP)),%/webp_none.c) \
+	$(if $(filter 1,$(TIFF)),%/tiff_none.c), \
 	$(wildcard producer/*.c producer/*/*.c producer/*/*/*.c))
 
 # What is installed, and the file of each that has main().
@@ -267,10 +280,10 @@ BENCH    := $(filter-out $(if $(filter 0,$(CUDA)),$(NEEDS_CUDA)), \
 BENCHES  := $(call with_main,$(BENCH))
 # What test programs share.
 TESTLIB  := $(filter-out $(if $(filter 0,$(CUDA)),$(NEEDS_CUDA)) \
-	$(if $(filter 0,$(WEBP)),$(NEEDS_WEBP)), \
+	$(NEEDS_IMAGE_LIBS), \
 	$(wildcard test/lib/*.c))
 UNIT     := $(filter-out $(if $(filter 0,$(CUDA)),$(NEEDS_CUDA)) \
-	$(if $(filter 0,$(WEBP)),$(NEEDS_WEBP)), \
+	$(NEEDS_IMAGE_LIBS), \
 	$(wildcard test/unit/*.c))
 UNITS    := $(call with_main,$(UNIT))
 LEFT_OUT := $(filter-out $(UNIT),$(wildcard test/unit/test_*.c))
@@ -785,10 +798,11 @@ config:			## what was found and chosen
 	@echo 'build in    $(B)'
 	@echo 'compiler    $(CC): $(shell $(CC) --version 2>/dev/null | head -1)'
 	@echo 'flags       $(ALL)'
-	@$(foreach p,$(PACKAGES) liburing libwebp,echo '$(p): '$$(pkg-config \
+	@$(foreach p,$(PACKAGES) liburing libwebp libtiff-4,echo '$(p): '$$(pkg-config \
 		--modversion $(p) 2>/dev/null || echo not found);)
 	@echo 'io_uring    $(if $(filter 1,$(URING)),yes,no: reads by pread)'
 	@echo 'WebP        $(if $(filter 1,$(WEBP)),yes,no: such files are bad)'
+	@echo 'TIFF        $(if $(filter 1,$(TIFF)),yes,no: such files are bad)'
 	@echo 'vectors     $(or $(SIMD_CHOSEN:%=those of the folders %/$(comma) \
 		as the processor has them),no)'
 	@echo 'CUDA        $(if $(filter sim,$(CUDA)),simulated by \
@@ -803,6 +817,7 @@ help:			## this list
 	@sed -n 's/^\([a-z_.%-]*\):.*$(hash)$(hash) \(.*\)/  make \1|\2/p' \
 		Makefile | awk -F'|' '{ printf "%-30s%s\n", $$1, $$2 }'
 	@echo
-	@echo 'Variables: B=build V=1 URING=0|1 WEBP=0|1 SIMD=0|1 CUDA=0|1|sim SAN=address,undefined|thread'
+	@echo 'Variables: B=build V=1 URING=0|1 WEBP=0|1 TIFF=0|1'
+	@echo '  SIMD=0|1 CUDA=0|1|sim SAN=address,undefined|thread'
 	@echo '  WERROR=1 CUDA_HOME NVCC NVCCFLAGS CC CFLAGS LDFLAGS DESTDIR'
 	@echo '  prefix bindir libdir includedir mandir docdir PYTHON3 PYTHONDIR HARDEN'

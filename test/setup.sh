@@ -13,7 +13,8 @@ export LC_ALL
 
 what=${1:-build}
 build='gcc libc6-dev make pkg-config libzmq3-dev libjpeg-dev libpng-dev zlib1g-dev
-	liburing-dev libxxhash-dev librandom123-dev libwebp-dev'
+	liburing-dev libxxhash-dev librandom123-dev libwebp-dev
+	libtiff-dev'
 check='g++ clang clang-format libcmocka-dev python3 python3-venv shellcheck
 	codespell doxygen'
 
@@ -42,7 +43,7 @@ probe()
 	for tool in make pkg-config; do
 		command -v $tool >/dev/null || echo "$tool"
 	done
-	for lib in libzmq libjpeg libpng zlib liburing libxxhash libwebp; do
+	for lib in libzmq libjpeg libpng zlib liburing libxxhash; do
 		pkg-config --exists $lib 2>/dev/null ||
 			echo "$lib with its headers"
 	done

@@ -21,6 +21,7 @@
 #include "png/file.h"
 #include "png/png.h"
 #include "run/cost.h"
+#include "tiff/tiff.h"
 #include "webp/webp.h"
 #include "run/identity.h"
 #include "wire/address.h"
@@ -99,15 +100,15 @@ static void print_memory(const struct tsi_plan *p)
 
 void tsi_report_version(void)
 {
-	const char *webp = tsi_webp_version();
+	const char *webp = tsi_webp_version(), *tiff = tsi_tiff_version();
 	char zmq[32];
 
 	tsi_zmq_version(zmq, sizeof(zmq));
 	printf("tsock-producer %s\n", tsock_version_string());
-	printf("libjpeg-turbo %s, libpng %s, zlib %s, libwebp %s, libzmq %s, "
-	       "%s liburing\n",
+	printf("libjpeg-turbo %s, libpng %s, zlib %s, libwebp %s, libtiff %s, "
+	       "libzmq %s, %s liburing\n",
 	       tsi_jpeg_turbo_version(), tsi_png_version(), tsi_png_file_zlib(),
-	       webp ? webp : "none", zmq,
+	       webp ? webp : "none", tiff ? tiff : "none", zmq,
 	       tsi_io_reader_has_uring() ? "with" : "without");
 }
 

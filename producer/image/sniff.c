@@ -47,10 +47,7 @@ static const struct foreign {
 	const char *extensions; /* in lower case, with a blank on either side */
 	struct magic magic[MAGICS], too; /* one of these, and that */
 } foreign[] = {
-	{ "a TIFF image",
-	  " tif tiff ",
-	  { AT(0, "II*\0"), AT(0, "MM\0*"), AT(0, "II+\0"), AT(0, "MM\0+") },
-	  { 0 } },
+	{ "a BigTIFF image", "", { AT(0, "II+\0"), AT(0, "MM\0+") }, { 0 } },
 	{ "an AVIF image",
 	  " avif ",
 	  { AT(8, "avif"), AT(8, "avis") },

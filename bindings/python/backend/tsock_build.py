@@ -142,6 +142,9 @@ def _make(build):
     ]
     said = []
     env = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "B")}
+    # The wheel has copies of what is linked: libtiff would bring libjbig, which
+    # is under the GPL.
+    env.setdefault("TIFF", "0")
     with subprocess.Popen(
         command,
         cwd=TOP,
