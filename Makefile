@@ -24,7 +24,7 @@ VERSION := $(MAJOR).$(MINOR).$(call ver,PATCH)
 SOVERSION := $(if $(filter 0,$(MAJOR)),0.$(MINOR),$(MAJOR))
 
 # Plain make builds the optional parts that the machine has; URING=0 leaves
-# one out, URING=1 insists on it, and WEBP and TIFF likewise.  CUDA=sim builds the
+# one out, URING=1 insists on it, and WEBP, TIFF and AVIF likewise.  CUDA=sim builds the
 # GPU part on a simulated CUDA runtime, for tests: it needs neither a toolkit nor
 # a GPU.
 PACKAGES := libzmq libjpeg libpng zlib libxxhash
@@ -40,9 +40,13 @@ HAVE_WEBP := $(call has,libwebp libwebpdemux)
 WEBP    ?= $(HAVE_WEBP)
 HAVE_TIFF := $(call has,libtiff-4)
 TIFF    ?= $(HAVE_TIFF)
+# An older one has other names for what is used.
+HAVE_AVIF := $(shell pkg-config --exists 'libavif >= 0.11' 2>/dev/null && \
+	echo 1 || echo 0)
+AVIF    ?= $(HAVE_AVIF)
 # What pkg-config calls the image libraries that are used.
 IMAGE_LIBS = $(if $(filter 1,$(WEBP)),libwebp libwebpdemux) \
-	$(if $(filter 1,$(TIFF)),libtiff-4)
+	$(if $(filter 1,$(TIFF)),libtiff-4) $(if $(filter 1,$(AVIF)),libavif)
 # Vector code: a folder's name for each kind of processor, and what a compiler
 # for it defines.  x86 has AVX2 and AVX-512 where the processor turns out to have
 # them; arm has NEON, which all have.
@@ -136,6 +140,10 @@ endif
 ifeq ($(TIFF)$(HAVE_TIFF),10)
 $(error TIFF=1 but libtiff was not found; run test/setup.sh build)
 endif
+ifeq ($(AVIF)$(HAVE_AVIF),10)
+$(error AVIF=1 but libavif 0.11 or newer was not found; run \
+	test/setup.sh build)
+endif
 ifneq ($(and $(filter file,$(origin URING)),$(OLD_URING)),)
 $(info no io_uring: liburing $(OLD_URING) is too old; files are read by pread)
 endif
@@ -148,8 +156,8 @@ endif
 ifneq ($(filter-out 0 1,$(URING)),)
 $(error URING is 0 or 1)
 endif
-ifneq ($(filter-out 0 1,$(WEBP) $(TIFF)),)
-$(error WEBP and TIFF are 0 or 1)
+ifneq ($(filter-out 0 1,$(WEBP) $(TIFF) $(AVIF)),)
+$(error WEBP, TIFF and AVIF are 0 or 1)
 endif
 ifeq ($(filter 00 01 11,$(SIMD)$(HAVE_SIMD)),)
 $(error SIMD is 0 or, on x86-64 and aarch64, 1)
@@ -257,15 +265,18 @@ LIB      := $(filter-out $(SIMD_OUT) $(if $(filter 0,$(CUDA)),$(NEEDS_CUDA), \
 	$(filter %_none.c,$(LIB))),$(LIB))
 LIB      += $(if $(filter sim,$(CUDA)),test/simcuda/kernels_sim.c)
 KERNELS  := $(if $(filter 1,$(CUDA)),lib/convert/kernels.cu)
-# What a build without libwebp leaves out, or without libtiff.
+# What a build without libwebp leaves out, or without libtiff or libavif.
 NEEDS_WEBP := producer/webp/webp.c test/unit/test_webp.c test/lib/webp_gen.c
 NEEDS_TIFF := producer/tiff/tiff.c producer/tiff/memory.c \
 	test/unit/test_tiff.c
+NEEDS_AVIF := producer/avif/avif.c test/unit/test_avif.c test/lib/avif_gen.c
 NEEDS_IMAGE_LIBS := $(if $(filter 0,$(WEBP)),$(NEEDS_WEBP)) \
-	$(if $(filter 0,$(TIFF)),$(NEEDS_TIFF))
+	$(if $(filter 0,$(TIFF)),$(NEEDS_TIFF)) \
+	$(if $(filter 0,$(AVIF)),$(NEEDS_AVIF))
 PRODUCER := $(filter-out $(SIMD_OUT) $(if $(filter 1,$(URING)),%/reader_none.c, \
 	%/reader_uring.c) $(NEEDS_IMAGE_LIBS) $(if $(filter 1,$(WEBP)),%/webp_none.c) \
-	$(if $(filter 1,$(TIFF)),%/tiff_none.c), \
+	$(if $(filter 1,$(TIFF)),%/tiff_none.c) \
+	$(if $(filter 1,$(AVIF)),%/avif_none.c), \
 	$(wildcard producer/*.c producer/*/*.c producer/*/*/*.c))
 
 # What is installed, and the file of each that has main().
@@ -798,11 +809,12 @@ config:			## what was found and chosen
 	@echo 'build in    $(B)'
 	@echo 'compiler    $(CC): $(shell $(CC) --version 2>/dev/null | head -1)'
 	@echo 'flags       $(ALL)'
-	@$(foreach p,$(PACKAGES) liburing libwebp libtiff-4,echo '$(p): '$$(pkg-config \
+	@$(foreach p,$(PACKAGES) liburing libwebp libtiff-4 libavif,echo '$(p): '$$(pkg-config \
 		--modversion $(p) 2>/dev/null || echo not found);)
 	@echo 'io_uring    $(if $(filter 1,$(URING)),yes,no: reads by pread)'
 	@echo 'WebP        $(if $(filter 1,$(WEBP)),yes,no: such files are bad)'
 	@echo 'TIFF        $(if $(filter 1,$(TIFF)),yes,no: such files are bad)'
+	@echo 'AVIF        $(if $(filter 1,$(AVIF)),yes,no: such files are bad)'
 	@echo 'vectors     $(or $(SIMD_CHOSEN:%=those of the folders %/$(comma) \
 		as the processor has them),no)'
 	@echo 'CUDA        $(if $(filter sim,$(CUDA)),simulated by \
@@ -817,7 +829,7 @@ help:			## this list
 	@sed -n 's/^\([a-z_.%-]*\):.*$(hash)$(hash) \(.*\)/  make \1|\2/p' \
 		Makefile | awk -F'|' '{ printf "%-30s%s\n", $$1, $$2 }'
 	@echo
-	@echo 'Variables: B=build V=1 URING=0|1 WEBP=0|1 TIFF=0|1'
+	@echo 'Variables: B=build V=1 URING=0|1 WEBP=0|1 TIFF=0|1 AVIF=0|1'
 	@echo '  SIMD=0|1 CUDA=0|1|sim SAN=address,undefined|thread'
 	@echo '  WERROR=1 CUDA_HOME NVCC NVCCFLAGS CC CFLAGS LDFLAGS DESTDIR'
 	@echo '  prefix bindir libdir includedir mandir docdir PYTHON3 PYTHONDIR HARDEN'

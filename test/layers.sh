@@ -11,7 +11,8 @@
 #   producer/data, io, pixel    itself, lib/base and the public header; data
 #                               lib/order, too
 #   producer/resample, jpeg,    pixel too
-#     png, webp, plain, tiff, gif
+#     png, webp, plain, tiff, gif,
+#     avif
 #   producer/ops                pixel and resample too
 #   producer/transforms         ops too
 #   producer/recipe             transforms too
@@ -45,7 +46,7 @@ here=$(cd "$(dirname "$0")/.." && pwd)
 folders=(include lib producer examples bindings bench test)
 lib_order=(base order ragged view mem ring convert stage wire)
 # From an image file's bytes to a sample's pixels.
-rooms=(pixel resample ops transforms recipe jpeg packed png webp plain tiff gif image)
+rooms=(pixel resample ops transforms recipe jpeg packed png webp plain tiff gif avif image)
 bad=0
 
 complain()
@@ -98,7 +99,7 @@ allowed()
 	consumer) echo "include ${lib_order[*]} consumer" ;;
 	data) echo include base order data ;;
 	io | pixel) echo "include base $1" ;;
-	resample | jpeg | png | webp | plain | tiff | gif) echo "include base pixel $1" ;;
+	resample | jpeg | png | webp | plain | tiff | gif | avif) echo "include base pixel $1" ;;
 	ops) echo include base pixel resample ops ;;
 	transforms) echo include base pixel resample ops transforms ;;
 	recipe) echo include base pixel resample ops transforms recipe ;;

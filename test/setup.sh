@@ -14,7 +14,7 @@ export LC_ALL
 what=${1:-build}
 build='gcc libc6-dev make pkg-config libzmq3-dev libjpeg-dev libpng-dev zlib1g-dev
 	liburing-dev libxxhash-dev librandom123-dev libwebp-dev
-	libtiff-dev'
+	libtiff-dev libavif-dev'
 check='g++ clang clang-format libcmocka-dev python3 python3-venv shellcheck
 	codespell doxygen'
 

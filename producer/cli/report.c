@@ -10,6 +10,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "avif/decoder.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/limits.h"
@@ -21,9 +22,9 @@
 #include "png/file.h"
 #include "png/png.h"
 #include "run/cost.h"
+#include "run/identity.h"
 #include "tiff/tiff.h"
 #include "webp/webp.h"
-#include "run/identity.h"
 #include "wire/address.h"
 #include "wire/zmq.h"
 
@@ -101,14 +102,16 @@ static void print_memory(const struct tsi_plan *p)
 void tsi_report_version(void)
 {
 	const char *webp = tsi_webp_version(), *tiff = tsi_tiff_version();
+	const char *avif = tsi_avif_version();
 	char zmq[32];
 
 	tsi_zmq_version(zmq, sizeof(zmq));
 	printf("tsock-producer %s\n", tsock_version_string());
 	printf("libjpeg-turbo %s, libpng %s, zlib %s, libwebp %s, libtiff %s, "
-	       "libzmq %s, %s liburing\n",
+	       "libavif %s, libzmq %s, %s liburing\n",
 	       tsi_jpeg_turbo_version(), tsi_png_version(), tsi_png_file_zlib(),
-	       webp ? webp : "none", tiff ? tiff : "none", zmq,
+	       webp ? webp : "none", tiff ? tiff : "none", avif ? avif : "none",
+	       zmq,
 	       tsi_io_reader_has_uring() ? "with" : "without");
 }
 

@@ -4,6 +4,7 @@
  */
 #include "image/formats.h"
 
+#include "avif/decoder.h"
 #include "gif/gif.h"
 #include "jpeg/jpeg.h"
 #include "packed/decoder.h"
@@ -13,7 +14,7 @@
 #include "webp/webp.h"
 
 const struct tsi_decoder_ops *const tsi_decoders[] = {
-	&tsi_jpeg_ops, &tsi_png_ops,    &tsi_webp_ops, &tsi_pnm_ops,
-	&tsi_bmp_ops,  &tsi_tiff_ops,   &tsi_gif_ops,  &tsi_packed_ops,
-	NULL,
+	&tsi_jpeg_ops,   &tsi_png_ops,  &tsi_webp_ops, &tsi_pnm_ops,
+	&tsi_bmp_ops,    &tsi_tiff_ops, &tsi_gif_ops,  &tsi_avif_ops,
+	&tsi_packed_ops, NULL,
 };

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/hash.h"
 #include "image/formats.h"
 #include "image/sniff.h"
 #include "pixel/image.h"
@@ -48,14 +49,10 @@ static const struct foreign {
 	struct magic magic[MAGICS], too; /* one of these, and that */
 } foreign[] = {
 	{ "a BigTIFF image", "", { AT(0, "II+\0"), AT(0, "MM\0+") }, { 0 } },
-	{ "an AVIF image",
-	  " avif ",
-	  { AT(8, "avif"), AT(8, "avis") },
-	  AT(4, "ftyp") },
 	{ "a HEIC image",
 	  " heic heif ",
 	  { AT(8, "heic"), AT(8, "heix"), AT(8, "heim"), AT(8, "heis"),
-	    AT(8, "hevc"), AT(8, "hevx"), AT(8, "mif1"), AT(8, "msf1") },
+	    AT(8, "hevc"), AT(8, "hevx") },
 	  AT(4, "ftyp") },
 	{ "a JPEG 2000 image",
 	  " jp2 j2k jpf jpx ",
@@ -123,10 +120,21 @@ bool tsi_image_foreign(const char *name)
 	return false;
 }
 
+uint32_t tsi_image_formats_read(void)
+{
+	uint64_t sum = 0;
+
+	for (unsigned i = 0; tsi_decoders[i]; i++)
+		if (!tsi_decoders[i]->lacks)
+			sum = tsi_hash(tsi_decoders[i]->name,
+				       strlen(tsi_decoders[i]->name), sum);
+	return (uint32_t)(sum % UINT32_MAX);
+}
+
 /* "neither JPEG nor PNG nor WebP but text" */
 static int no_format(const uint8_t *data, size_t len)
 {
-	char names[128] = "neither ";
+	char names[160] = "neither ";
 
 	for (unsigned i = 0; tsi_decoders[i]; i++) {
 		size_t at = strlen(names);
@@ -157,8 +165,9 @@ int tsi_image_sniff(const void *data, size_t len, bool whole,
 		return len < 16 && !whole ? TSOCK_EAGAIN : no_format(data, len);
 	if (f->lacks)
 		return tsi_err(TSOCK_EDATA,
-			       "a %s image, and this build has no %s", f->name,
-			       f->lacks);
+			       "this build reads no %s; build one where %s is "
+			       "installed, or convert the images",
+			       f->name, f->lacks);
 	err = f->head(data, len, &head.width, &head.height);
 	if (err == TSOCK_EAGAIN && whole)
 		return tsi_err(TSOCK_EDATA,

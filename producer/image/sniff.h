@@ -24,6 +24,12 @@ struct tsi_image_head {
 int tsi_image_sniff(const void *data, size_t len, bool whole,
 		    struct tsi_image_head *out);
 
+/*
+ * A number below UINT32_MAX for the formats that this build reads: what one
+ * build calls bad another may read.
+ */
+uint32_t tsi_image_formats_read(void);
+
 /* Does a file of this name hold an image of a format that isn't read? */
 bool tsi_image_foreign(const char *name);
 

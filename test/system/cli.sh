@@ -16,7 +16,8 @@ version=$("$producer" --version)
 result $? '--version names the version' "$version"
 number='[0-9]+\.[0-9]+(\.[0-9.]+)?'
 [[ $version =~ libjpeg-turbo\ $number,\ libpng\ $number,\ zlib\ $number,\ \
-libwebp\ ($number|none),\ libtiff\ ($number|none),\ libzmq\ $number,\ with(out)?\ liburing$ ]]
+libwebp\ ($number|none),\ libtiff\ ($number|none),\ \
+libavif\ ($number|none),\ libzmq\ $number,\ with(out)?\ liburing$ ]]
 result $? '--version names the libraries' "$version"
 [ "$("$producer" --list)" = 'no streams run here' ]
 result $? '--list says that there is none'

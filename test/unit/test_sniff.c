@@ -15,9 +15,11 @@
 #include "image/load.h"
 #include "image/sniff.h"
 #include "image/formats.h"
+#include "avif/decoder.h"
 #include "base/err.h"
 #include "jpeg/jpeg.h"
 #include "png/png.h"
+#include "tiff/tiff.h"
 #include "webp/webp.h"
 #include "test/lib/image_gen.h"
 #include "test/lib/plain_image.h"
@@ -188,10 +190,12 @@ static void other_files_are_named(void **state)
 	refuse_bytes("", 0, "empty");
 	refuse_bytes("GIF89a..............", 20, "GIF");
 	refuse_bytes("BM..................", 20, "but text");
-	refuse_bytes("II+\0................", 20, "TIFF");
-	refuse_bytes("\0\0\0\x20"
+	refuse_bytes("II+\0................", 20, "a BigTIFF image");
+	refuse_bytes("\0\0\0\x14"
 		     "ftypavif........",
-		     20, "an AVIF image");
+		     20,
+		     tsi_avif_version() ? "AVIF is truncated"
+					: "this build reads no AVIF");
 	refuse_bytes("\0\0\0\x18"
 		     "ftypheic........",
 		     20, "a HEIC image");
@@ -214,30 +218,60 @@ static void other_files_are_named(void **state)
 }
 
 /* A build without a library says so, and knows names of such files. */
-static void a_format_that_this_build_lacks_is_named(void **state)
+static void formats_that_this_build_lacks_are_named(void **state)
 {
 	static const uint8_t webp[] =
 		"RIFF\x0e\0\0\0WEBPVP8L\5\0\0\0\x2f\1\0\0";
-	struct tsi_image_head head = { 0 };
+	static const uint8_t tiff[] = "II*\0\x08\0\0\0\2\0"
+				      "\0\1\3\0\1\0\0\0\2\0\0\0"
+				      "\1\1\4\0\1\0\0\0\1\0\0";
+	static const uint8_t avif[] =
+		"\0\0\0\x14"
+		"ftypavif\0\0\0\0avif"
+		"\0\0\0\x52meta\0\0\0\0"
+		"\0\0\0\x0epitm\0\0\0\0\0\1"
+		"\0\0\0\x38iprp"
+		"\0\0\0\x1cipco\0\0\0\x14ispe\0\0\0\0\0\0\0\2\0\0\0\1"
+		"\0\0\0\x14ipma\0\0\0\0\0\0\0\1\0\1\1\1";
+	const struct {
+		const uint8_t *file;
+		size_t len;
+		const char *version, *path, *says;
+	} format[] = {
+		{ webp, 25, tsi_webp_version(), "a.webp",
+		  "this build reads no WebP; build one where "
+		  "libwebp is installed, or convert the images" },
+		{ tiff, 34, tsi_tiff_version(), "b.TIF",
+		  "this build reads no TIFF; build one where "
+		  "libtiff is installed, or convert the images" },
+		{ avif, sizeof(avif), tsi_avif_version(), "c.avif",
+		  "this build reads no AVIF; build one where "
+		  "libavif is installed, or convert the images" },
+	};
 
 	(void)state;
-	assert_int_equal(tsi_image_foreign("a.webp"), !tsi_webp_version());
-	if (tsi_webp_version()) {
-		assert_int_equal(tsi_image_sniff(webp, 25, true, &head), 0);
+	for (unsigned i = 0; i < sizeof(format) / sizeof(*format); i++) {
+		struct tsi_image_head head = { 0 };
+		int err = tsi_image_sniff(format[i].file, format[i].len, true,
+					  &head);
+
+		assert_int_equal(tsi_image_foreign(format[i].path),
+				 !format[i].version);
+		assert_int_equal(err, format[i].version ? 0 : TSOCK_EDATA);
+		if (err) {
+			assert_string_equal(tsock_errmsg(), format[i].says);
+			continue;
+		}
 		assert_int_equal(head.width, 2);
 		assert_int_equal(head.height, 1);
-		return;
 	}
-	assert_int_equal(tsi_image_sniff(webp, 25, true, &head), TSOCK_EDATA);
-	assert_string_equal(tsock_errmsg(),
-			    "a WebP image, and this build has no libwebp");
 }
 
 static void foreign_names_are_known(void **state)
 {
-	static const char *const foreign[] = { "a.heic",  "x/b.AviF", "c.TIF",
-					       "d.tiff",  "e.pbm",    "f.ico",
-					       "g.1.gif", "h.avif",   "i.j2k" };
+	static const char *const foreign[] = { "a.heic",  "x/b.HeiC", "c.HEIF",
+					       "d.jxl",   "e.pbm",    "f.ico",
+					       "g.1.jp2", "h.jpx",    "i.j2k" };
 	static const char *const ours[] = { "a.jpg", "b.JPEG",  "c.png",
 					    "p.ppm", "q.bmp",   "tiff",
 					    "d.ti",  "e.",      ".x",
@@ -297,7 +331,7 @@ int main(void)
 		cmocka_unit_test(sniffing_walks_over_megabytes_of_metadata),
 		cmocka_unit_test(unsupported_jpegs_are_named),
 		cmocka_unit_test(other_files_are_named),
-		cmocka_unit_test(a_format_that_this_build_lacks_is_named),
+		cmocka_unit_test(formats_that_this_build_lacks_are_named),
 		cmocka_unit_test(foreign_names_are_known),
 		cmocka_unit_test(sizes_beyond_the_limit_are_refused),
 	};
