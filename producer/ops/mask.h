@@ -40,7 +40,7 @@ struct tsi_mask {
 	struct tsi_scratch other; /* while a step is worked out */
 	uint8_t fill[TSI_MASK_FILLS];
 	unsigned fills;
-	/* Of steps that aren't done axis by axis: before and behind them. */
+	/* The picture before and after steps that aren't separable. */
 	struct tsi_scratch picture[2];
 };
 

@@ -113,6 +113,11 @@ static int read_numbers(struct tsi_recipe_text *text, const struct tsi_arg *a,
 	if (out->n < least_of(a))
 		return tsi_recipe_text_fail(text, &open, "%s has %u numbers",
 					    a->name, least_of(a));
+	if (most_of(a) == 3 && out->n == 2)
+		return tsi_recipe_text_fail(text, &open,
+					    "%s has 1 number or 3, one for "
+					    "each channel",
+					    a->name);
 	tsi_recipe_text_next(text);
 	return 0;
 }

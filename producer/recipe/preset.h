@@ -15,6 +15,10 @@
 
 #include "recipe/recipe.h"
 
+/* ImageNet's mean and deviation: erased is what is 0, or noise, behind them. */
+#define TSI_PRESET_NORMALIZED \
+	"ToTensor() Normalize((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))"
+
 /* A view of SimCLR. */
 #define TSI_PRESET_SIMCLR \
 	"RandomResizedCrop(SIZE) RandomHorizontalFlip() " \
@@ -33,21 +37,25 @@
 	P("eval", true, "Resize(RESIZE) CenterCrop(SIZE)", \
 	  "resize and centre crop (default of --split val)") \
 	P("torchvision", false, \
-	  "RandomResizedCrop(SIZE) RandomHorizontalFlip() ToTensor() " \
-	  "Normalize((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))", \
+	  "RandomResizedCrop(SIZE) " \
+	  "RandomHorizontalFlip() " TSI_PRESET_NORMALIZED, \
 	  "torchvision's first recipe: that of train, normalised") \
 	P("torchvision-v2", false, \
 	  "RandomResizedCrop(SIZE) RandomHorizontalFlip() " \
-	  "TrivialAugmentWide() RandomErasing(p=0.1)", \
+	  "TrivialAugmentWide(interpolation=bilinear) " TSI_PRESET_NORMALIZED \
+	  " RandomErasing(p=0.1)", \
 	  "that of torchvision's newer weights (with --size 176 theirs)") \
 	P("timm", false, \
 	  "RandomResizedCropAndInterpolation(SIZE) RandomHorizontalFlip() " \
 	  "ColorJitter(0.4, 0.4, 0.4)", \
 	  "the default of timm's train.py") \
 	P("timm-rand", false, \
-	  "RandomResizedCropAndInterpolation(SIZE) RandomHorizontalFlip() " \
-	  "TimmRandAugment(m=9, mstd=0.5, inc=True)", \
-	  "timm's --aa rand-m9-mstd0.5-inc1, as in DeiT") \
+	  "RandomResizedCropAndInterpolation(SIZE, interpolation=bicubic) " \
+	  "RandomHorizontalFlip() TimmRandAugment(m=9, mstd=0.5, inc=True, " \
+	  "interpolation=bicubic) " TSI_PRESET_NORMALIZED \
+	  " RandomErasing(0.25, (0.02, 1/3), (0.3, 1/0.3), value=random)", \
+	  "DeiT's: timm's --aa rand-m9-mstd0.5-inc1, bicubic, --reprob 0.25 " \
+	  "--remode pixel") \
 	P("simclr", false, "Views(2 * [" TSI_PRESET_SIMCLR "])", \
 	  "SimCLR's two views") \
 	P("dino", false, \

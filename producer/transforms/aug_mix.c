@@ -92,11 +92,6 @@ static const enum tsi_timm_op timm_space[] = {
 };
 #define TIMM_SPACE (sizeof(timm_space) / sizeof(timm_space[0]))
 
-static bool check_timm(struct tsi_op *op, const char **why)
-{
-	return tsi_timm_check_fill(&op->arg[FILL], why);
-}
-
 static unsigned count_timm(const struct tsi_op *op)
 {
 	return 1 + (unsigned)tsi_op_number(op, W) *
@@ -194,7 +189,6 @@ const struct tsi_op_type tsi_op_timm_aug_mix = {
 		"d=2, "
 		"a=1, b=True, mstd=0.5; without mstd levels are uniform from 0 "
 		"to m, without d a chain has 1 to 3 operations",
-	.check = check_timm,
 	.count = count_timm,
 	.draws = "the mix's weight; those of the w chains; for each of their "
 		 "operations (3 without d): " TSI_TIMM_DRAWS,

@@ -128,8 +128,6 @@ static bool check(struct tsi_op *op, const char **why)
 		*why = "scale is (least, most)";
 	else if (ratio->v[0] > ratio->v[1])
 		*why = "ratio is (least, most)";
-	else if (op->arg[VALUE].n == 2)
-		*why = "value has 1 or 3 numbers";
 	if (*why || !check_noise(op, why))
 		return false;
 	if (!is_noise(op) && op->behind && op->behind->floats)

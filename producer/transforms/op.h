@@ -48,7 +48,7 @@ struct tsi_arg {
 	enum tsi_arg_kind kind;
 	const char *value; /* its default, as in a text; NULL: there is none */
 	unsigned least;    /* how many numbers; 0 counts as 1 */
-	unsigned most;
+	unsigned most;     /* 3: those of channels, or one for all */
 	double min;
 	double max;
 	/* Separated by '|'; in place of numbers one has n 0 and its number. */

@@ -35,14 +35,6 @@ static bool check_padding(const struct tsi_arg_value *v, const char **why)
 	return false;
 }
 
-static bool check_fill(const struct tsi_arg_value *v, const char **why)
-{
-	if (v->n != 2)
-		return true;
-	*why = "fill has 1 or 3 numbers";
-	return false;
-}
-
 /* ------------------------------------------------------------------------
  * Pad
  */
@@ -59,8 +51,7 @@ static const struct tsi_arg pad_args[] = {
 
 static bool check_pad(struct tsi_op *op, const char **why)
 {
-	return check_padding(&op->arg[PAD_PADDING], why) &&
-	       check_fill(&op->arg[PAD_FILL], why);
+	return check_padding(&op->arg[PAD_PADDING], why);
 }
 
 static void size_pad(const struct tsi_op *op, struct tsi_op_size *s)
@@ -157,8 +148,7 @@ static const struct tsi_arg crop_args[] = {
 static bool check_crop(struct tsi_op *op, const char **why)
 {
 	tsi_sizes_pair(&op->arg[SIZE]);
-	return check_padding(&op->arg[CROP_PADDING], why) &&
-	       check_fill(&op->arg[FILL], why);
+	return check_padding(&op->arg[CROP_PADDING], why);
 }
 
 /* All of the border: of padding, and what pad_if_needed adds on each side. */

@@ -60,9 +60,6 @@ bool tsi_policy_is_signed(enum tsi_policy_op op);
 double tsi_policy_either_side(struct tsi_words *w, enum tsi_policy_op op,
 			      double magnitude);
 
-/* Does its magnitude depend on a bin? */
-bool tsi_policy_has_magnitude(enum tsi_policy_op op);
-
 /* _apply_op() on a picture of Pillow's.  Fails with TSOCK_ENOMEM. */
 int tsi_policy_apply(enum tsi_policy_op op, double magnitude,
 		     enum tsi_filter filter, const uint8_t *fill,

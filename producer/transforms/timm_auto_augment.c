@@ -106,11 +106,6 @@ static const struct tsi_arg args[] = {
 	{ 0 },
 };
 
-static bool check(struct tsi_op *op, const char **why)
-{
-	return tsi_timm_check_fill(&op->arg[FILL], why);
-}
-
 static unsigned count(const struct tsi_op *op)
 {
 	(void)op;
@@ -174,7 +169,6 @@ const struct tsi_op_type tsi_op_timm_auto_augment = {
 	.args = args,
 	.help = "timm's AutoAugment: original-mstd0.5 is policy=original, "
 		"mstd=0.5; with mstd=None levels are uniform",
-	.check = check,
 	.count = count,
 	.draws = "which pair, from 0, of 3a which operation; for each of two: "
 		 "which operation, of timm's 15 from 0, 15 for Desaturate, 16 "

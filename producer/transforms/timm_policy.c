@@ -14,14 +14,6 @@
 /* Levels are so many of the whole. */
 #define DENOMINATOR 10.0
 
-bool tsi_timm_check_fill(const struct tsi_arg_value *fill, const char **why)
-{
-	if (fill->n != 2)
-		return true;
-	*why = "fill has 1 or 3 numbers";
-	return false;
-}
-
 /* ------------------------------------------------------------------------
  * Drawing
  */

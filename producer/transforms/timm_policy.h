@@ -86,8 +86,6 @@ struct tsi_timm_levels {
 		.min = 0, .max = 1e6, .none = true \
 	}
 
-bool tsi_timm_check_fill(const struct tsi_arg_value *fill, const char **why);
-
 /* Draw for an operation that is done, around this level. */
 void tsi_timm_draw(const struct tsi_timm_levels *l, enum tsi_timm_op chosen,
 		   enum tsi_timm_way way, double level, struct tsi_words *w,

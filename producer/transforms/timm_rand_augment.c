@@ -45,11 +45,6 @@ static const struct tsi_arg args[] = {
 	{ 0 },
 };
 
-static bool check(struct tsi_op *op, const char **why)
-{
-	return tsi_timm_check_fill(&op->arg[FILL], why);
-}
-
 static unsigned count(const struct tsi_op *op)
 {
 	return (unsigned)tsi_op_number(op, N) * TSI_TIMM_EACH;
@@ -104,7 +99,6 @@ const struct tsi_op_type tsi_op_timm_rand_augment = {
 	.args = args,
 	.help = "timm's RandAugment: rand-m9-mstd0.5-inc1 is m=9, mstd=0.5, "
 		"inc=True; fill is the mean colour, in bytes",
-	.check = check,
 	.count = count,
 	.draws = "for each of n layers: " TSI_TIMM_DRAWS,
 	.draw = draw,

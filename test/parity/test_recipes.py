@@ -33,8 +33,8 @@ END = " Resize((33, 47))"
 STEPS = [
     *(f"Resize(25, interpolation={f})" for f in
       ("nearest", "box", "bilinear", "hamming", "bicubic", "lanczos")),
-    "RandomResizedCrop(32, interpolation=bicubic)",
-    "RandomResizedCrop(32, interpolation=nearest)",
+    *(f"RandomResizedCrop(32, interpolation={f})" for f in
+      ("nearest", "box", "hamming", "bicubic", "lanczos")),
     "Resize(30)",
     "Resize(30, max_size=50)",
     "Resize(size=None, max_size=300)",
@@ -91,11 +91,14 @@ STEPS = [
     "RandomErasing(0.9, value=color, noise=(124, 116, 104, 58, 57, 57.4))",
     "RandAugment()",
     "RandAugment(4, 25, interpolation=bilinear, fill=(1, 2, 3))",
+    "RandAugment(3, 17, interpolation=bicubic)",
     "TrivialAugmentWide()",
     "TrivialAugmentWide(interpolation=bicubic)",
     "RandomResizedCropAndInterpolation(30)",
     "ResizeKeepRatio((33, 47), 1, random) CenterCropOrPad((33, 47))",
     "ResizeKeepRatio(900, 0.5, lanczos)",
+    *(f"ResizeKeepRatio((70, 20), 0.3, {f}) CenterCropOrPad(40)" for f in
+      ("nearest", "box", "bilinear", "hamming", "bicubic")),
     "ResizeKeepRatio(400, random_scale_prob=0.5, random_scale_range=(0.5, 1), "
     "random_scale_area=True, random_aspect_prob=1) RandomCropOrPad(300, "
     "padding_mode=reflect)",
@@ -103,6 +106,8 @@ STEPS = [
     "TimmRandAugment()",
     "TimmRandAugment(m=9, mstd=0.5, inc=True)",
     "TimmRandAugment(n=4, p=1, mstd=101, fill=7, interpolation=bicubic)",
+    "TimmRandAugment(n=3, p=1, mstd=101, interpolation=bilinear)",
+    "TimmRandAugment(n=3, p=1, m=7, fill=200, interpolation=nearest)",
     "TimmAutoAugment()",
     "TimmAutoAugment(v0, mstd=0.5, interpolation=nearest)",
     "TimmAutoAugment(v0r, mstd=None, fill=(1, 2, 3))",
@@ -123,6 +128,8 @@ STEPS = [
     "AutoAugment()",
     "AutoAugment(cifar10, interpolation=bilinear)",
     "AutoAugment(svhn, fill=128)",
+    "AutoAugment(svhn, interpolation=bicubic, fill=(9, 8, 7))",
+    "AutoAugment(cifar10, interpolation=bicubic)",
     "RandomApply([ColorJitter(0.4), RandomHorizontalFlip(1)], 0.5)",
     "RandomChoice([Pad(3), CenterCrop(20), RandomInvert(1)])",
     "RandomChoice([RandomEqualize(1), RandomPosterize(3, 1)], p=(1, 3))",
@@ -250,7 +257,7 @@ def test_each_operation_is_torchvisions(files, step):
     must_agree("RandomInvert(0) " + step + END, files, 2)
 
 
-# Of one channel: those without a colour of three numbers.
+# Recipes for images of one channel: those without a colour of three numbers.
 GREY = [step for step in STEPS if not re.search(
     r"(fill|value)=\(|noise=.*, .*, |Timm(RandAugment|AutoAugment|AugMix)\((?!.*fill)", step)]
 GREY += [re.sub(r"fill=\(.*?\)", "fill=99", step) for step in STEPS
