@@ -79,6 +79,13 @@ int tsi_recipe_apply(const struct tsi_op *from, const double *draws,
 	return err;
 }
 
+void tsi_recipe_boxes(const struct tsi_recipe_view *v, const double *draws,
+		      struct tsi_boxes *b)
+{
+	for (const struct tsi_op *op = v->first; op; op = op->next)
+		tsi_op_boxes(op, draws, b);
+}
+
 int tsi_recipe_mask(const struct tsi_recipe_view *v, const double *draws,
 		    struct tsi_mask *m)
 {
@@ -89,27 +96,37 @@ int tsi_recipe_mask(const struct tsi_recipe_view *v, const double *draws,
 	return err;
 }
 
-int tsi_recipe_check_masks(const struct tsi_recipe *r)
+static int check_beside(const struct tsi_recipe *r, enum tsi_op_beside beside,
+			const char *what)
 {
 	const struct tsi_op *found = NULL;
 	const char *why = NULL;
 
 	if (r->views > 1)
 		return tsi_err(TSOCK_EARG,
-			       "--masks: the recipe makes %u views of each "
-			       "image, and a mask is made for one alone",
-			       r->views);
+			       "--%s: the recipe makes %u views of each image, "
+			       "and %s are made for one alone",
+			       what, r->views, what);
 	for (const struct tsi_op *op = r->view[0].first; op && !found;
 	     op = op->next)
-		found = tsi_op_without_mask(op);
+		found = tsi_op_without(op, beside, &why);
 	if (!found)
 		return 0;
-	if (found->type->unmasked)
-		why = found->type->unmasked(found);
 	return tsi_err(TSOCK_EARG,
-		       "--masks: %s%s%s can't be done to masks; leave it out "
-		       "of the recipe",
-		       found->type->name, why ? " " : "", why ? why : "");
+		       "--%s: %s%s%s can't be done to %s; leave it out of the "
+		       "recipe",
+		       what, found->type->name, why ? " " : "", why ? why : "",
+		       what);
+}
+
+int tsi_recipe_check_masks(const struct tsi_recipe *r)
+{
+	return check_beside(r, TSI_OP_MASK, "masks");
+}
+
+int tsi_recipe_check_boxes(const struct tsi_recipe *r)
+{
+	return check_beside(r, TSI_OP_BOXES, "boxes");
 }
 
 static uint32_t least_of(const struct tsi_recipe_view *v, uint32_t width,

@@ -78,6 +78,10 @@ const struct tsi_op *tsi_recipe_plan(const struct tsi_recipe_view *v,
 int tsi_recipe_apply(const struct tsi_op *from, const double *draws,
 		     struct tsi_canvas *c);
 
+/* Do all of a view to the boxes of its picture. */
+void tsi_recipe_boxes(const struct tsi_recipe_view *v, const double *draws,
+		      struct tsi_boxes *b);
+
 /* Do all of a view to a mask.  Fails with TSOCK_ENOMEM, TSOCK_EDATA. */
 int tsi_recipe_mask(const struct tsi_recipe_view *v, const double *draws,
 		    struct tsi_mask *m);
@@ -87,6 +91,7 @@ int tsi_recipe_mask(const struct tsi_recipe_view *v, const double *draws,
  * to them, or several views.
  */
 int tsi_recipe_check_masks(const struct tsi_recipe *r);
+int tsi_recipe_check_boxes(const struct tsi_recipe *r);
 
 /*
  * Rows from the first one on of an image of this size below which no sample of

@@ -344,6 +344,7 @@ const struct tsi_op_type tsi_op_pil_aug_mix = {
 		 "operations (3 for chain_depth=-1): which one, numbered as "
 		 "RandAugment's, or -1 if none is done; its magnitude",
 	.draw = draw_pil,
+	.sized = true,
 	.mixes = true,
 	.apply = apply_pil,
 };

@@ -111,5 +111,6 @@ const struct tsi_op_type tsi_op_auto_augment = {
 	.draws = "which pair, from 0; for each of the two 1 if it is done, and "
 		 "its magnitude",
 	.draw = draw,
+	.sized = true,
 	.apply = apply,
 };

@@ -231,6 +231,7 @@ const struct tsi_op_type tsi_op_random_erasing = {
 	.draws = "1 if it is done; top, left, height, width of the box; for "
 		 "noise its seed",
 	.draw = draw,
+	.sized = true,
 	.apply = apply,
 	.colours = true,
 	.floats = true,

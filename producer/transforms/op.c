@@ -4,6 +4,8 @@
  */
 #include "transforms/op.h"
 
+#include "base/err.h"
+
 static const struct tsi_op *child_at(const struct tsi_op *op, unsigned k)
 {
 	const struct tsi_op *c = op->child;
@@ -21,20 +23,42 @@ static bool framing_of(const struct tsi_op *op, const double *draws,
 	return op->type->plan(op, draws + op->draws, g);
 }
 
-static void go_on(const struct tsi_op *op, struct tsi_op_sample *s,
-		  const double *draws)
+/* The size of a picture after it. */
+static void size_after(const struct tsi_op *op, const double *draws,
+		       uint32_t *width, uint32_t *height)
 {
 	struct tsi_framing g;
 
 	if (op->type->after) {
-		op->type->after(op, draws + op->draws, &s->width, &s->height);
+		op->type->after(op, draws + op->draws, width, height);
 	} else if (op->type->plan &&
-		   framing_of(op, draws, s->width, s->height, &g)) {
-		s->width = g.width;
-		s->height = g.height;
+		   framing_of(op, draws, *width, *height, &g)) {
+		*width = g.width;
+		*height = g.height;
 	}
+}
+
+static void go_on(const struct tsi_op *op, struct tsi_op_sample *s,
+		  const double *draws)
+{
+	size_after(op, draws, &s->width, &s->height);
+	if (s->first_width)
+		size_after(op, draws, &s->first_width, &s->first_height);
 	if ((uint64_t)s->width * s->height > s->most)
 		s->most = (uint64_t)s->width * s->height;
+}
+
+/* Are the draws for this picture those of the sample's first image? */
+static int check_first(const struct tsi_op *op, const struct tsi_op_sample *s)
+{
+	if (!op->type->sized || !s->first_width ||
+	    (s->width == s->first_width && s->height == s->first_height))
+		return 0;
+	return tsi_err(TSOCK_EDATA,
+		       "%s draws once for all images of a sample, and needs "
+		       "them in one size: they are %u x %u and %u x %u pixels",
+		       op->type->name, s->first_width, s->first_height,
+		       s->width, s->height);
 }
 
 int tsi_op_draw(const struct tsi_op *op, struct tsi_op_sample *s, double *draws)
@@ -44,9 +68,9 @@ int tsi_op_draw(const struct tsi_op *op, struct tsi_op_sample *s, double *draws)
 		tsi_words_of(s->seed, s->epoch, s->index, op->place);
 	double *own = draws + op->draws;
 	unsigned order[TSI_OPS];
-	int err = 0;
+	int err = check_first(op, s);
 
-	if (type->draw)
+	if (!err && type->draw)
 		err = type->draw(op, &w, s->width, s->height, own);
 	if (err)
 		return err;
@@ -99,18 +123,57 @@ int tsi_op_mask(const struct tsi_op *op, const double *draws,
 	return err;
 }
 
-const struct tsi_op *tsi_op_without_mask(const struct tsi_op *op)
+void tsi_op_boxes(const struct tsi_op *op, const double *draws,
+		  struct tsi_boxes *b)
 {
 	const struct tsi_op_type *type = op->type;
+	unsigned order[TSI_OPS], n = 0;
+	struct tsi_framing g;
+
+	if (type->boxes)
+		type->boxes(op, draws + op->draws, b);
+	else if (type->plan && framing_of(op, draws, b->width, b->height, &g))
+		tsi_boxes_frame(b, &g);
+	else if (type->chosen)
+		n = type->chosen(op, draws + op->draws, order);
+	for (unsigned k = 0; k < n; k++)
+		tsi_op_boxes(child_at(op, order[k]), draws, b);
+}
+
+static bool is_done_to(const struct tsi_op_type *type,
+		       enum tsi_op_beside beside)
+{
+	if (type->colours)
+		return true;
+	if (beside == TSI_OP_BOXES)
+		return type->boxes || type->plan;
+	return type->mask || (type->plan && !type->apply);
+}
+
+/* The arguments that don't go with it; NULL: all do. */
+static const char *unfit(const struct tsi_op *op, enum tsi_op_beside beside)
+{
+	const struct tsi_op_type *type = op->type;
+	const char *why = type->unmasked ? type->unmasked(op) : NULL;
+
+	if (!why && beside == TSI_OP_BOXES && type->unboxed)
+		why = type->unboxed(op);
+	return why;
+}
+
+const struct tsi_op *tsi_op_without(const struct tsi_op *op,
+				    enum tsi_op_beside beside, const char **why)
+{
 	const struct tsi_op *found = NULL;
 
-	if (type->unmasked && type->unmasked(op))
+	*why = unfit(op, beside);
+	if (*why)
 		return op;
-	if (type->mask || type->colours)
+	if (is_done_to(op->type, beside))
 		return NULL;
-	if (!type->chosen)
-		return type->plan && !type->apply ? NULL : op;
+	if (!op->type->chosen)
+		return op;
 	for (const struct tsi_op *c = op->child; c && !found; c = c->next)
-		found = tsi_op_without_mask(c);
+		found = tsi_op_without(c, beside, why);
 	return found;
 }

@@ -24,6 +24,7 @@
 
 #include "ops/canvas.h"
 #include "ops/framing.h"
+#include "ops/boxes.h"
 #include "ops/mask.h"
 #include "transforms/words.h"
 
@@ -139,6 +140,12 @@ struct tsi_op_type {
 	void (*after)(const struct tsi_op *op, const double *draws,
 		      uint32_t *width, uint32_t *height);
 
+	/*
+	 * What it draws is for a picture of one size: torchvision refuses
+	 * several pictures of different sizes.
+	 */
+	bool sized;
+
 	/* What an operation adds that is done by a job's view. */
 	void (*end)(const struct tsi_op *op, struct tsi_ends *ends);
 	/* It may stand behind Normalize. */
@@ -176,7 +183,15 @@ struct tsi_op_type {
 		    struct tsi_mask *m);
 	/* What of these arguments masks can't have, as "with ..."; NULL: nothing. */
 	const char *(*unmasked)(const struct tsi_op *op);
-	/* Its apply moves no pixel: a mask stays as it is. */
+	/*
+	 * What it does to the boxes of the picture's objects.  NULL, for an
+	 * operation that is planned: that.
+	 */
+	void (*boxes)(const struct tsi_op *op, const double *draws,
+		      struct tsi_boxes *b);
+	/* What of these arguments boxes can't have, likewise. */
+	const char *(*unboxed)(const struct tsi_op *op);
+	/* Its apply moves no pixel: masks and boxes stay as they are. */
 	bool colours;
 };
 
@@ -221,13 +236,16 @@ struct tsi_op_sample {
 	uint32_t width;
 	uint32_t height;
 	uint64_t most; /* pixels that a picture has had */
+	/* The size of the sample's first image, if this is another; or 0. */
+	uint32_t first_width;
+	uint32_t first_height;
 };
 
 /*
  * Draw for a sample, whose size becomes that of the result: op's own numbers
  * and those of the operations in it, at their places of draws, which are the
  * recipe's.  What isn't drawn stays as it is.  Fails with EDATA: it can't be
- * done to such a picture.
+ * done to such a picture, or what is drawn isn't that of the first image.
  */
 int tsi_op_draw(const struct tsi_op *op, struct tsi_op_sample *s,
 		double *draws);
@@ -240,7 +258,19 @@ int tsi_op_apply(const struct tsi_op *op, const double *draws,
 int tsi_op_mask(const struct tsi_op *op, const double *draws,
 		struct tsi_mask *m);
 
-/* The first operation, of op and those in it, that masks can't have, or NULL. */
-const struct tsi_op *tsi_op_without_mask(const struct tsi_op *op);
+/* Do it to the boxes of a picture. */
+void tsi_op_boxes(const struct tsi_op *op, const double *draws,
+		  struct tsi_boxes *b);
+
+/* What an operation is done to beside the picture. */
+enum tsi_op_beside { TSI_OP_MASK, TSI_OP_BOXES };
+
+/*
+ * The first operation, of op and those in it, that can't be done to these, or
+ * NULL; and *why, as "with ...", or NULL where its arguments don't matter.
+ */
+const struct tsi_op *tsi_op_without(const struct tsi_op *op,
+				    enum tsi_op_beside beside,
+				    const char **why);
 
 #endif

@@ -124,6 +124,7 @@ const struct tsi_op_type tsi_op_pad = {
 	.plan = plan_pad,
 	.apply = apply_pad,
 	.mask = mask_pad,
+	.unboxed = tsi_sizes_unboxed,
 };
 
 /* ------------------------------------------------------------------------
@@ -266,6 +267,18 @@ static int mask_crop(const struct tsi_op *op, const double *draws,
 	return tsi_mask_frame(m, &g, fill);
 }
 
+static void boxes_crop(const struct tsi_op *op, const double *draws,
+		       struct tsi_boxes *b)
+{
+	const struct tsi_pad_border border =
+		crop_border(op, b->width, b->height);
+	struct tsi_framing g;
+
+	tsi_boxes_pad(b, &border);
+	g = crop_of(op, draws, b->width, b->height);
+	tsi_boxes_frame(b, &g);
+}
+
 static void size_crop(const struct tsi_op *op, struct tsi_op_size *s)
 {
 	tsi_sizes_fixed(&op->arg[SIZE], s);
@@ -280,9 +293,12 @@ const struct tsi_op_type tsi_op_random_crop = {
 	.draws = "top, left, in the picture with its border",
 	.size = size_crop,
 	.draw = draw_crop,
+	.sized = true,
 	.after = after_crop,
 	.plan = plan_crop,
 	.moves = true,
 	.apply = apply_crop,
 	.mask = mask_crop,
+	.boxes = boxes_crop,
+	.unboxed = tsi_sizes_unboxed,
 };

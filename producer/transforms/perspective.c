@@ -116,6 +116,16 @@ static int mask(const struct tsi_op *op, const double *draws,
 		tsi_sizes_mask_fill(&op->arg[MASK_FILL], &op->arg[FILL]));
 }
 
+static void boxes(const struct tsi_op *op, const double *draws,
+		  struct tsi_boxes *b)
+{
+	double map[8];
+
+	(void)op;
+	if (draws[0] != 0 && map_of(draws, b->width, b->height, map))
+		tsi_boxes_perspective(b, map);
+}
+
 const struct tsi_op_type tsi_op_random_perspective = {
 	.name = "RandomPerspective",
 	.args = args,
@@ -127,6 +137,8 @@ const struct tsi_op_type tsi_op_random_perspective = {
 	.draws = "1 if it is done; x and y of the four corners, from the top "
 		 "left one clockwise",
 	.draw = draw,
+	.sized = true,
 	.apply = apply,
 	.mask = mask,
+	.boxes = boxes,
 };

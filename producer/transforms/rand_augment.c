@@ -123,6 +123,7 @@ const struct tsi_op_type tsi_op_rand_augment = {
 	.count = count_rand,
 	.draws = "for each: " DRAWS,
 	.draw = draw_rand,
+	.sized = true,
 	.apply = apply_rand,
 };
 

@@ -101,6 +101,12 @@ static int mask_rotation(const struct tsi_op *op, const double *draws,
 		tsi_sizes_mask_fill(&op->arg[MASK_FILL], &op->arg[FILL]));
 }
 
+static void boxes_rotation(const struct tsi_op *op, const double *draws,
+			   struct tsi_boxes *b)
+{
+	tsi_boxes_rotate(b, draws[0], centre_of(&op->arg[CENTER]));
+}
+
 /* v2 expands tensors to other sizes than Pillow does pictures. */
 static const char *unmasked(const struct tsi_op *op)
 {
@@ -119,6 +125,7 @@ const struct tsi_op_type tsi_op_random_rotation = {
 	.after = after_rotation,
 	.apply = apply_rotation,
 	.mask = mask_rotation,
+	.boxes = boxes_rotation,
 	.unmasked = unmasked,
 };
 
@@ -245,6 +252,15 @@ static int mask_affine(const struct tsi_op *op, const double *draws,
 						   &op->arg[AFFINE_FILL]));
 }
 
+static void boxes_affine(const struct tsi_op *op, const double *draws,
+			 struct tsi_boxes *b)
+{
+	const struct tsi_warp_affinity a =
+		affinity_of(draws, b->width, b->height);
+
+	tsi_boxes_affine(b, &a, centre_of(&op->arg[AFFINE_CENTER]));
+}
+
 static int apply_affine(const struct tsi_op *op, const double *draws,
 			struct tsi_canvas *c)
 {
@@ -271,6 +287,8 @@ const struct tsi_op_type tsi_op_random_affine = {
 	.draws = "degrees, x and y in pixels, scale, degrees of shear in x and "
 		 "y",
 	.draw = draw_affine,
+	.sized = true,
 	.apply = apply_affine,
 	.mask = mask_affine,
+	.boxes = boxes_affine,
 };

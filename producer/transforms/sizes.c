@@ -5,6 +5,9 @@
 #include "transforms/sizes.h"
 
 #include <math.h>
+#include <string.h>
+
+#include "ops/pad.h"
 
 bool tsi_sizes_pair(struct tsi_arg_value *v)
 {
@@ -56,6 +59,18 @@ uint8_t tsi_sizes_mask_fill(const struct tsi_arg_value *v,
 		return (uint8_t)v->v[0];
 	tsi_sizes_fill(fill, bytes);
 	return fill->n == 3 ? 0 : bytes[0];
+}
+
+const char *tsi_sizes_unboxed(const struct tsi_op *op)
+{
+	const struct tsi_arg *arg = op->type->args;
+	unsigned k = 0;
+
+	while (strcmp(arg[k].name, "padding_mode") != 0)
+		k++;
+	return tsi_op_number(op, k) == TSI_PAD_CONSTANT
+		       ? NULL
+		       : "with another padding_mode than constant";
 }
 
 void tsi_sizes_fixed(const struct tsi_arg_value *v, struct tsi_op_size *size)

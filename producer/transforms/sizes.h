@@ -90,6 +90,12 @@ void tsi_sizes_fill(const struct tsi_arg_value *v, uint8_t *fill);
 uint8_t tsi_sizes_mask_fill(const struct tsi_arg_value *v,
 			    const struct tsi_arg_value *fill);
 
+/*
+ * For unboxed: v2 has no boxes in a border that isn't of one colour.  Looks at
+ * the argument TSI_ARG_PADDING_MODE.
+ */
+const char *tsi_sizes_unboxed(const struct tsi_op *op);
+
 /* As struct tsi_op_type's size, of an operation with the size (h, w). */
 void tsi_sizes_fixed(const struct tsi_arg_value *v, struct tsi_op_size *size);
 

@@ -144,6 +144,7 @@ const struct tsi_op_type tsi_op_resize_keep_ratio = {
 		 "hamming, bicubic and lanczos from 0",
 	.size = size_resize,
 	.draw = draw_resize,
+	.sized = true,
 	.plan = plan_resize,
 	.moves = true,
 };
@@ -165,8 +166,8 @@ static const struct tsi_arg crop_args[] = {
 
 static bool check_crop(struct tsi_op *op, const char **why)
 {
-	tsi_sizes_pair(&op->arg[CROP_SIZE]);
 	(void)why;
+	tsi_sizes_pair(&op->arg[CROP_SIZE]);
 	return true;
 }
 
@@ -317,6 +318,7 @@ const struct tsi_op_type tsi_op_center_crop_or_pad = {
 	.plan = plan_centre,
 	.apply = apply_centre,
 	.mask = mask_centre,
+	.unboxed = tsi_sizes_unboxed,
 };
 
 static unsigned count_crop(const struct tsi_op *op)
@@ -377,9 +379,11 @@ const struct tsi_op_type tsi_op_random_crop_or_pad = {
 	.draws = "top, left; negative: the border's",
 	.size = size_crop,
 	.draw = draw_crop,
+	.sized = true,
 	.after = after_crop,
 	.plan = plan_random,
 	.moves = true,
 	.apply = apply_random,
 	.mask = mask_random,
+	.unboxed = tsi_sizes_unboxed,
 };

@@ -41,7 +41,11 @@ static int box_of(const struct tsi_recipe *r, const struct tsi_op_sample *of,
 static void crop_train(uint64_t seed, uint32_t epoch, uint64_t index,
 		       uint32_t width, uint32_t height, struct tsi_box *box)
 {
-	struct tsi_op_sample s = { seed, epoch, index, width, height, 0 };
+	struct tsi_op_sample s = { .seed = seed,
+				   .epoch = epoch,
+				   .index = index,
+				   .width = width,
+				   .height = height };
 	struct tsi_framing g;
 
 	assert_int_equal(box_of(recipes_train(224), &s, box, &g), 0);
@@ -268,7 +272,11 @@ static void a_random_crop_counts_from_the_border_on(void **state)
 
 	(void)state;
 	for (uint64_t i = 0; i < 400; i++) {
-		struct tsi_op_sample s = { 3, 1, i, 8, 8, 0 };
+		struct tsi_op_sample s = { .seed = 3,
+					   .epoch = 1,
+					   .index = i,
+					   .width = 8,
+					   .height = 8 };
 		struct tsi_framing g;
 		struct tsi_box b;
 		double draws[2];
