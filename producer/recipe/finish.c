@@ -206,9 +206,45 @@ static int check_normalize(const struct tsi_ends *ends, unsigned channels)
 		       "Normalize((0.5,), (0.5,))");
 }
 
-static int find_size(struct tsi_recipe_view *v)
+static bool is_first(const struct tsi_recipe *r, const struct tsi_op *op)
 {
-	struct tsi_op_size size = { .channels = 3 };
+	bool first = false;
+
+	for (unsigned k = 0; k < r->views; k++)
+		first |= r->view[k].first == op;
+	return first;
+}
+
+/* Audio has its size already: that of the crops, which the recipe may say. */
+static int check_crops(const struct tsi_recipe *r)
+{
+	for (unsigned k = 0; k < r->ops; k++) {
+		const struct tsi_op *op = &r->op[k];
+
+		if (!op->type->crops)
+			continue;
+		if (!is_first(r, op))
+			return tsi_err(TSOCK_EARG,
+				       "transform: %s stands behind or in "
+				       "another operation: put it first",
+				       op->type->name);
+		if (tsi_op_number(op, 0) != r->of_width)
+			return tsi_err(TSOCK_EARG,
+				       "transform: %s(%.0f) contradicts "
+				       "--schema, by which samples have %u "
+				       "frames: give both the same number",
+				       op->type->name, tsi_op_number(op, 0),
+				       r->of_width);
+	}
+	return 0;
+}
+
+static int find_size(const struct tsi_recipe *r, struct tsi_recipe_view *v)
+{
+	struct tsi_op_size size = { .known = r->of_width != 0,
+				    .width = r->of_width,
+				    .height = r->of_height,
+				    .channels = 3 };
 	int err = 0;
 
 	for (const struct tsi_op *op = v->first; op && !err; op = op->next) {
@@ -312,11 +348,15 @@ int tsi_recipe_finish(struct tsi_recipe *r)
 		if (!r->view[k].first)
 			return tsi_err(TSOCK_EARG,
 				       "transform: it has no operation");
-		err = find_size(&r->view[k]);
+		if (r->of_sound)
+			continue;
+		err = find_size(r, &r->view[k]);
 		if (!err)
 			err = check_normalize(&r->ends, r->view[k].channels);
 		look_at_rows(r, &r->view[k]);
 	}
+	if (!err && r->of_sound)
+		err = check_crops(r);
 	if (err)
 		return err;
 	number_draws(r);

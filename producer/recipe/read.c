@@ -204,9 +204,16 @@ static int read_args(struct reader *r, struct call *c)
 
 static int refuse_type(struct reader *r, const struct tsi_token *name)
 {
-	const char *near = tsi_op_type_near(name->text, name->len);
+	const bool sound = r->recipe->of_sound;
+	const char *near = tsi_op_type_near(name->text, name->len, sound);
 	const char *instead = tsi_op_type_instead(name->text, name->len);
 
+	if (tsi_op_type_of(name->text, name->len, !sound))
+		return tsi_recipe_text_fail(
+			&r->text, name,
+			"%.*s is done to %s, and samples are %s",
+			(int)name->len, name->text, sound ? "images" : "audio",
+			sound ? "audio" : "images");
 	if (instead)
 		return tsi_recipe_text_fail(
 			&r->text, name, "%.*s isn't native: %s", (int)name->len,
@@ -285,7 +292,8 @@ static int read_end(struct reader *r, const struct tsi_op_type *type)
 static int read_op(struct reader *r, struct tsi_op **to)
 {
 	const struct tsi_token name = r->text.token;
-	const struct tsi_op_type *type = tsi_op_type_of(name.text, name.len);
+	const struct tsi_op_type *type =
+		tsi_op_type_of(name.text, name.len, r->recipe->of_sound);
 	struct call c = { .name = name };
 
 	if (!type)
@@ -450,7 +458,8 @@ static int read_list(struct reader *r, struct tsi_op **first)
 	return err;
 }
 
-int tsi_recipe_read(const char *text, struct tsi_recipe **out)
+int tsi_recipe_read_like(const char *text, const struct tsi_recipe *like,
+			 struct tsi_recipe **out)
 {
 	struct reader r = { .depth = 1 };
 	int err;
@@ -463,6 +472,7 @@ int tsi_recipe_read(const char *text, struct tsi_recipe **out)
 	r.recipe = calloc(1, sizeof(*r.recipe));
 	if (!r.recipe)
 		return tsi_err(TSOCK_ENOMEM, "no memory for a recipe");
+	*r.recipe = *like;
 	r.recipe->views = 1;
 	tsi_recipe_text_begin(&r.text, text);
 	err = read_ops(&r, &r.recipe->view[0].first);
@@ -473,7 +483,7 @@ int tsi_recipe_read(const char *text, struct tsi_recipe **out)
 	if (!err)
 		err = tsi_recipe_finish(r.recipe);
 	if (err)
-		tsi_recipe_free(r.recipe);
+		free(r.recipe);
 	else
 		*out = r.recipe;
 	return err;

@@ -9,6 +9,30 @@
 
 #include "base/err.h"
 
+int tsi_recipe_read(const char *text, struct tsi_recipe **out)
+{
+	return tsi_recipe_read_of(text, 0, 0, out);
+}
+
+int tsi_recipe_read_of(const char *text, uint32_t width, uint32_t height,
+		       struct tsi_recipe **out)
+{
+	const struct tsi_recipe like = { .of_width = width,
+					 .of_height = height };
+
+	return tsi_recipe_read_like(text, &like, out);
+}
+
+int tsi_recipe_read_sound(const char *text, uint32_t frames, uint32_t channels,
+			  struct tsi_recipe **out)
+{
+	const struct tsi_recipe like = { .of_sound = true,
+					 .of_width = frames,
+					 .of_height = channels };
+
+	return tsi_recipe_read_like(text, &like, out);
+}
+
 void tsi_recipe_free(struct tsi_recipe *r)
 {
 	free(r);
@@ -93,6 +117,17 @@ int tsi_recipe_mask(const struct tsi_recipe_view *v, const double *draws,
 
 	for (const struct tsi_op *op = v->first; op && !err; op = op->next)
 		err = tsi_op_mask(op, draws, m);
+	return err;
+}
+
+int tsi_recipe_sound(const struct tsi_recipe *r, unsigned k,
+		     const double *draws, struct tsi_wave *w)
+{
+	int err = 0;
+
+	for (const struct tsi_op *op = r->view[k].first; op && !err;
+	     op = op->next)
+		err = tsi_op_sound(op, draws, w);
 	return err;
 }
 

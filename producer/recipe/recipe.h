@@ -49,11 +49,29 @@ struct tsi_recipe {
 	struct tsi_ends ends; /* which is this */
 	/* The text with all arguments, without the ends. */
 	char text[TSI_RECIPE_TEXT];
+	/* The size that all images have; 0: they may have any. */
+	uint32_t of_width, of_height;
+	bool of_sound; /* samples are audio: frames and channels are these */
 	struct tsi_op op[TSI_OPS];
 };
 
 /* Fails with EARG, whose message marks the place in the text; ENOMEM. */
 int tsi_recipe_read(const char *text, struct tsi_recipe **out);
+
+/*
+ * Likewise, for images that all have this size: samples have one, too, without
+ * an operation that gives it to them.  width 0: they may have any.
+ */
+int tsi_recipe_read_of(const char *text, uint32_t width, uint32_t height,
+		       struct tsi_recipe **out);
+
+/* Likewise, for the kind and size of samples that this recipe has. */
+int tsi_recipe_read_like(const char *text, const struct tsi_recipe *like,
+			 struct tsi_recipe **out);
+
+/* For samples of audio of this size. */
+int tsi_recipe_read_sound(const char *text, uint32_t frames, uint32_t channels,
+			  struct tsi_recipe **out);
 void tsi_recipe_free(struct tsi_recipe *r);
 
 /*
@@ -85,6 +103,10 @@ void tsi_recipe_boxes(const struct tsi_recipe_view *v, const double *draws,
 /* Do all of a view to a mask.  Fails with TSOCK_ENOMEM, TSOCK_EDATA. */
 int tsi_recipe_mask(const struct tsi_recipe_view *v, const double *draws,
 		    struct tsi_mask *m);
+
+/* Do all of view k to a sample of audio.  Fails with TSOCK_ENOMEM. */
+int tsi_recipe_sound(const struct tsi_recipe *r, unsigned k,
+		     const double *draws, struct tsi_wave *w);
 
 /*
  * Can samples have masks?  EARG says why not: an operation that can't be done

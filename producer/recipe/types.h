@@ -54,22 +54,39 @@
 	T(to_pure_tensor) \
 	T(normalize)
 
+/* Those on audio, which torchaudio-augmentations has; all that choose, too. */
+#define TSI_SOUND_TYPES(T) \
+	T(sound_resized_crop) \
+	T(sound_crop) \
+	T(polarity_inversion) \
+	T(noise) \
+	T(gain) \
+	T(high_low_pass) \
+	T(high_pass) \
+	T(low_pass) \
+	T(delay) \
+	T(reverse)
+
 #define TSI_OP_EXTERN(name) extern const struct tsi_op_type tsi_op_##name;
 TSI_OP_TYPES(TSI_OP_EXTERN)
+TSI_SOUND_TYPES(TSI_OP_EXTERN)
 #undef TSI_OP_EXTERN
 
-/* Type k of TSI_OP_TYPES; NULL behind the last one. */
+/* Type k of TSI_OP_TYPES, or of TSI_SOUND_TYPES; NULL behind the last one. */
 const struct tsi_op_type *tsi_op_type_at(unsigned k);
+const struct tsi_op_type *tsi_sound_type_at(unsigned k);
 
-/* The type of this name; NULL: there is none. */
-const struct tsi_op_type *tsi_op_type_of(const char *name, size_t len);
+/* The type of this name, of operations on images or audio; NULL: none. */
+const struct tsi_op_type *tsi_op_type_of(const char *name, size_t len,
+					 bool sound);
 
 /* The name that a misspelt one is near to; NULL: none is. */
-const char *tsi_op_type_near(const char *name, size_t len);
+const char *tsi_op_type_near(const char *name, size_t len, bool sound);
 
 /*
- * What to write in place of an operation of torchvision that isn't native, and
- * why, as a sentence's end; NULL: there is nothing.
+ * What to write in place of an operation of torchvision or of
+ * torchaudio-augmentations that isn't native, and why, as a sentence's end;
+ * NULL: there is nothing.
  */
 const char *tsi_op_type_instead(const char *name, size_t len);
 

@@ -123,6 +123,23 @@ int tsi_op_mask(const struct tsi_op *op, const double *draws,
 	return err;
 }
 
+int tsi_op_sound(const struct tsi_op *op, const double *draws,
+		 struct tsi_wave *w)
+{
+	const struct tsi_op_type *type = op->type;
+	unsigned order[TSI_OPS];
+	int err = 0;
+
+	if (type->sound)
+		return type->sound(op, draws + op->draws, w);
+	if (!type->chosen)
+		return 0;
+	for (unsigned k = 0, n = type->chosen(op, draws + op->draws, order);
+	     k < n && !err; k++)
+		err = tsi_op_sound(child_at(op, order[k]), draws, w);
+	return err;
+}
+
 void tsi_op_boxes(const struct tsi_op *op, const double *draws,
 		  struct tsi_boxes *b)
 {

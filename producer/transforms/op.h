@@ -26,6 +26,7 @@
 #include "ops/framing.h"
 #include "ops/boxes.h"
 #include "ops/mask.h"
+#include "ops/wave.h"
 #include "transforms/words.h"
 
 /* Most arguments of an operation, and numbers of an argument. */
@@ -193,6 +194,15 @@ struct tsi_op_type {
 	const char *(*unboxed)(const struct tsi_op *op);
 	/* Its apply moves no pixel: masks and boxes stay as they are. */
 	bool colours;
+
+	/*
+	 * Of an operation on audio: what it does to a sample.  Fails with
+	 * TSOCK_ENOMEM.  draw's width and height are frames and channels.
+	 */
+	int (*sound)(const struct tsi_op *op, const double *draws,
+		     struct tsi_wave *w);
+	/* It stands first in a recipe: its first argument is a sample's frames. */
+	bool crops;
 };
 
 /* An operation of a recipe. */
@@ -261,6 +271,10 @@ int tsi_op_mask(const struct tsi_op *op, const double *draws,
 /* Do it to the boxes of a picture. */
 void tsi_op_boxes(const struct tsi_op *op, const double *draws,
 		  struct tsi_boxes *b);
+
+/* Do it to a sample of audio.  Fails with TSOCK_ENOMEM. */
+int tsi_op_sound(const struct tsi_op *op, const double *draws,
+		 struct tsi_wave *w);
 
 /* What an operation is done to beside the picture. */
 enum tsi_op_beside { TSI_OP_MASK, TSI_OP_BOXES };

@@ -128,6 +128,39 @@ static void views_have_operations_and_draws_of_their_own(void **state)
 	assert_string_equal(recipes_of("%s", r->text)->text, r->text);
 }
 
+static void
+an_operation_that_gives_no_size_keeps_the_one_that_all_have(void **state)
+{
+	static const struct {
+		const char *text;
+		uint32_t width, height;
+	} all[] = {
+		{ "RandomHorizontalFlip()", 30, 20 },
+		{ "Pad(4)", 38, 28 },
+		{ "Resize(40)", 60, 40 },
+		{ "RandomCrop((20, 30), padding=4)", 30, 20 },
+		{ "RandomApply([RandomVerticalFlip()])", 30, 20 },
+		{ "Views([Pad(1)], [CenterCrop(8)])", 32, 22 },
+	};
+	struct tsi_recipe *r;
+
+	(void)state;
+	for (size_t k = 0; k < sizeof(all) / sizeof(all[0]); k++) {
+		assert_int_equal(tsi_recipe_read_of(all[k].text, 30, 20, &r),
+				 0);
+		assert_int_equal(r->view[0].width, all[k].width);
+		assert_int_equal(r->view[0].height, all[k].height);
+		tsi_recipe_free(r);
+	}
+	/* Of what is drawn none follows. */
+	assert_int_equal(tsi_recipe_read_of("RandomResize(8, 16)", 30, 20, &r),
+			 TSOCK_EARG);
+	assert_int_equal(tsi_recipe_read_of("Resize(2)", 4000, 1, &r),
+			 TSOCK_EARG);
+	assert_non_null(
+		strstr(tsock_errmsg(), "their edges must be 1 to 4096"));
+}
+
 static void refused(const char *text, const char *why, const char *marked)
 {
 	struct tsi_recipe *r = NULL;
@@ -154,7 +187,13 @@ static void wrong_texts_are_marked(void **state)
 	refused("TimmAutoAugment(4a) CenterCrop(8)", "policy is one of v0|v0r|",
 		"4a");
 	refused("TimmAugMix(fill=(1, 2)) CenterCrop(8)",
-		"fill has 1 or 3 numbers", "TimmAugMix");
+		"fill has 1 number or 3", "(");
+	refused("RandomRotation(9, fill=(1, 2)) CenterCrop(8)",
+		"fill has 1 number or 3", "(");
+	refused("RandomErasing(value=(1, 2)) CenterCrop(8)",
+		"value has 1 number or 3", "(");
+	refused("CenterCrop(8) Normalize((0.5, 0.5), 0.5)",
+		"mean has 1 number or 3", "(");
 	refused("CenterCrop()", "CenterCrop needs size", "CenterCrop");
 	refused("CenterCrop(0)", "size is from 1 to 4096", "0");
 	refused("CenterCrop(2.5)", "size is a whole number", "2.5");
@@ -337,8 +376,9 @@ static void every_type_is_whole(void **state)
 
 	(void)state;
 	for (unsigned k = 0; (type = tsi_op_type_at(k)) != NULL; k++) {
-		assert_ptr_equal(tsi_op_type_of(type->name, strlen(type->name)),
-				 type);
+		assert_ptr_equal(
+			tsi_op_type_of(type->name, strlen(type->name), false),
+			type);
 		assert_non_null(type->help);
 		assert_int_equal(!type->count, !type->draws);
 		assert_true(type->plan || type->apply || type->chosen ||
@@ -436,6 +476,8 @@ int main(void)
 		cmocka_unit_test(texts_are_what_print_shows),
 		cmocka_unit_test(views_have_operations_and_draws_of_their_own),
 		cmocka_unit_test(a_list_among_choices_is_one_of_them),
+		cmocka_unit_test(
+			an_operation_that_gives_no_size_keeps_the_one_that_all_have),
 		cmocka_unit_test(wrong_texts_are_marked),
 		cmocka_unit_test(words_may_begin_with_a_digit),
 		cmocka_unit_test(mixes_draw_for_every_operation_they_may_have),

@@ -48,7 +48,7 @@ def _called(transform: Any) -> str:
 
 
 def _listed(transform: Any) -> Optional[list[Any]]:
-    """The operations of a list of them; None: it is none."""
+    """The operations of a list; None if this isn't a list of operations."""
     if isinstance(transform, (list, tuple)):
         return list(transform)
     if type(transform).__name__ not in _LISTS:
@@ -201,6 +201,22 @@ def _text(transform: Any) -> str:
             "torchvision's Compose or a transform of it" % (transform,)
         )
     raise _refused(transform)
+
+
+def steps(transform: Any) -> list[Any]:
+    """The operations that are done one after the other, out of their lists."""
+    listed = _listed(transform)
+    if listed is None:
+        return [transform]
+    return [step for one in listed for step in steps(one)]
+
+
+_OPERATION = re.compile(r"\b([A-Z]\w*)\(")
+
+
+def operations(text: str) -> list[str]:
+    """The names of the operations in a text that text_of() made, in order."""
+    return _OPERATION.findall(text)
 
 
 def text_of(transform: Any) -> str:

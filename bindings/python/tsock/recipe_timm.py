@@ -23,6 +23,16 @@ def crop(transform: Any) -> str:
 _MODES = {"": 0, "const": 0, "rand": "color", "pixel": "random"}
 
 
+def _ratio(log: float) -> float:
+    """The ratio that the logarithm is of, and not one a few bits away: a short
+    number, or 1 divided by one."""
+    value = math.exp(log)
+    for ratio in (round(value, 9), 1 / (round(1 / value, 9) or 1)):
+        if abs(ratio - value) < 1e-12:
+            return ratio
+    return value
+
+
 def erasing(transform: Any) -> str:
     if transform.mode not in _MODES or transform.max_count != 1:
         raise not_native(
@@ -34,7 +44,7 @@ def erasing(transform: Any) -> str:
         transform,
         p=transform.probability,
         scale=(transform.min_area, transform.max_area),
-        ratio=[round(math.exp(v), 12) for v in transform.log_aspect_ratio],
+        ratio=[_ratio(v) for v in transform.log_aspect_ratio],
         value=_MODES[transform.mode],
     )
 
