@@ -7,6 +7,7 @@
  * held, unless a recipe begins with what needs all of it.
  */
 #include "image/load.h"
+#include "image/plan.h"
 #include "image/sniff.h"
 
 #include <stdlib.h>
@@ -21,6 +22,8 @@
 #include "recipe/recipe.h"
 #include "resample/resample.h"
 #include "pixel/wrapped.h"
+
+#define NO_FILE UINT64_MAX /* a number that no file has */
 
 struct tsi_image {
 	struct tsi_image_opts opts;
@@ -93,31 +96,13 @@ void tsi_image_destroy(struct tsi_image *img)
 	free(img);
 }
 
-/* How a view is made: geometry first, and then what is left of its recipe. */
-struct view_plan {
-	struct tsi_framing framing;
-	const struct tsi_op *rest;
-};
-
-/*
- * What is to be decoded, and what of it goes where in a picture: one view, or
- * the part of the image that several views are made of.
- */
-struct plan {
-	struct tsi_framing_axes axes;
-	uint32_t left; /* of the part in the source image */
-	uint32_t top;
-	struct tsi_framing framing;
-	unsigned views;
-	struct view_plan view[TSI_RECIPE_VIEWS];
-};
-
 /*
  * How this decoder is to decode for the plan, which becomes that of the rest.
  * A smaller image has means of pixels, and NEAREST wants pixels themselves.
  */
 static unsigned make_fast(const struct tsi_image *img,
-			  const struct tsi_decoder *d, struct plan *plan)
+			  const struct tsi_decoder *d,
+			  struct tsi_image_plan *plan)
 {
 	if (!img->opts.fast || !d->ops->shrinks)
 		return 0;
@@ -140,7 +125,7 @@ static int claim(struct tsi_image *img, uint64_t need)
 
 /* Decode what the plan says to a picture of its size, three bytes a pixel. */
 static int run_plan(struct tsi_image *img, struct tsi_decoder *d,
-		    const struct plan *plan, uint8_t *dst)
+		    const struct tsi_image_plan *plan, uint8_t *dst)
 {
 	const struct tsi_framing *g = &plan->framing;
 	const struct tsi_framing_axes *a = &plan->axes;
@@ -170,21 +155,15 @@ static int run_plan(struct tsi_image *img, struct tsi_decoder *d,
 	return err;
 }
 
-/* Is the only view finished once it is decoded? */
-static bool is_finished(const struct plan *p)
-{
-	return p->views == 1 && !p->view[0].rest && !p->framing.mirror_y;
-}
-
 /* The only view: as it is decoded, or by way of the canvas. */
 static int make_view(struct tsi_image *img, struct tsi_decoder *d,
-		     const struct plan *plan, uint8_t *dst)
+		     const struct tsi_image_plan *plan, uint8_t *dst)
 {
 	struct tsi_canvas *c = &img->canvas;
 	const struct tsi_framing *g = &plan->framing;
 	int err;
 
-	if (is_finished(plan))
+	if (tsi_image_plan_is_all(plan))
 		return run_plan(img, d, plan, dst);
 	err = tsi_canvas_begin(c, g->width, g->height, 3);
 	if (!err)
@@ -201,7 +180,7 @@ static int make_view(struct tsi_image *img, struct tsi_decoder *d,
 
 /* All views, of one picture that is decoded for them. */
 static int make_views(struct tsi_image *img, struct tsi_decoder *d,
-		      const struct plan *plan, uint8_t *dst)
+		      const struct tsi_image_plan *plan, uint8_t *dst)
 {
 	struct tsi_canvas *c = &img->canvas, *source = &img->source;
 	int err = tsi_canvas_begin(source, plan->framing.width,
@@ -227,66 +206,19 @@ static int make_views(struct tsi_image *img, struct tsi_decoder *d,
 
 /* Memory for pictures of so many pixels on the canvas, a mix and the mask. */
 static uint64_t canvas_need(const struct tsi_image *img,
-			    const struct plan *plan, uint64_t pixels)
+			    const struct tsi_image_plan *plan)
 {
+	const uint64_t pixels = plan->most;
 	uint64_t mask = img->opts.masks ? tsi_image_mask_need(img->last.width,
 							      img->last.height)
 					: 0;
 
-	if (is_finished(plan))
+	if (tsi_image_plan_is_all(plan))
 		return mask;
 	return mask +
 	       (plan->views > 1 ? 3 : 2) *
 		       tsi_scratch_need(pixels * 3 + TSI_CANVAS_SLACK) +
 	       (img->opts.recipe->mixes ? tsi_mix_need(pixels) : 0);
-}
-
-/* The least part of the image that holds those of all views. */
-static struct tsi_framing part_of_all(const struct plan *p, uint32_t width,
-				      uint32_t height)
-{
-	static const uint8_t black[3];
-	struct tsi_framing g = tsi_framing_of(width, height);
-	uint32_t left = width, top = height, right = 0, bottom = 0;
-
-	for (unsigned k = 0; k < p->views; k++) {
-		const struct tsi_rect *r = &p->view[k].framing.part;
-
-		left = r->left < left ? r->left : left;
-		top = r->top < top ? r->top : top;
-		if (r->left + r->width > right)
-			right = r->left + r->width;
-		if (r->top + r->height > bottom)
-			bottom = r->top + r->height;
-	}
-	tsi_framing_crop(&g, left, top, right - left, bottom - top, black);
-	return g;
-}
-
-/* What the recipe says of an image of this size: the draws, then the plan. */
-static int make_plan(const struct tsi_image *img,
-		     const struct tsi_op_sample *sample, struct plan *plan,
-		     uint64_t *most)
-{
-	const struct tsi_recipe *r = img->opts.recipe;
-	struct tsi_op_sample s = *sample;
-	int err = tsi_recipe_draw(r, &s, img->draws);
-
-	if (err)
-		return err;
-	*most = s.most;
-	plan->views = r->views;
-	for (unsigned k = 0; k < r->views; k++)
-		plan->view[k].rest = tsi_recipe_plan(&r->view[k], sample->width,
-						     sample->height, img->draws,
-						     &plan->view[k].framing);
-	plan->framing =
-		r->views > 1 ? part_of_all(plan, sample->width, sample->height)
-			     : plan->view[0].framing;
-	tsi_framing_axes(&plan->framing, &plan->axes);
-	plan->left = plan->framing.part.left;
-	plan->top = plan->framing.part.top;
-	return 0;
 }
 
 /* Free the memory of an image that has this head. */
@@ -308,6 +240,19 @@ static int open_image(struct tsi_decoder *d,
 	return d->ops->open(d, data, len, width, height);
 }
 
+/* Where all images have one size, that of samples follows from it. */
+static int check_size(const struct tsi_recipe *r,
+		      const struct tsi_image_head *head)
+{
+	if (!r->of_width ||
+	    (head->width == r->of_width && head->height == r->of_height))
+		return 0;
+	return tsi_err(TSOCK_EDATA,
+		       "its size is %u x %u, and the data set's images were "
+		       "%u x %u: start the stream again",
+		       head->width, head->height, r->of_width, r->of_height);
+}
+
 /* The file is one of this head. */
 static int load_sample(struct tsi_image *img, const struct tsi_image_head *head,
 		       uint64_t file, const void *data, size_t len,
@@ -320,8 +265,7 @@ static int load_sample(struct tsi_image *img, const struct tsi_image_head *head,
 		.opts = &img->opts,
 		.file = file,
 	};
-	uint64_t most;
-	struct plan plan;
+	struct tsi_image_plan plan;
 	int err = open_image(d, &hint, data, len, &sample->width,
 			     &sample->height);
 
@@ -333,9 +277,12 @@ static int load_sample(struct tsi_image *img, const struct tsi_image_head *head,
 			       "and %u x %u",
 			       head->width, head->height, sample->width,
 			       sample->height);
+	err = check_size(img->opts.recipe, head);
+	if (err)
+		return err;
 	img->last = (struct tsi_image_drawn){ head->width, head->height,
 					      img->draws };
-	err = make_plan(img, sample, &plan, &most);
+	err = tsi_image_plan_make(img->opts.recipe, sample, img->draws, &plan);
 	if (err)
 		return err;
 	tsi_framing_box(&plan.view[0].framing, box);
@@ -343,11 +290,30 @@ static int load_sample(struct tsi_image *img, const struct tsi_image_head *head,
 	err = claim(img, d->ops->need(d) +
 				 tsi_resample_need(&plan.axes.x, &plan.axes.y,
 						   img->passes) +
-				 canvas_need(img, &plan, most));
+				 canvas_need(img, &plan));
 	if (err)
 		return err;
 	return plan.views > 1 ? make_views(img, d, &plan, dst)
 			      : make_view(img, d, &plan, dst);
+}
+
+static int load_file(struct tsi_image *img, uint64_t file, const void *data,
+		     size_t len, struct tsi_op_sample *sample, uint8_t *dst,
+		     struct tsi_box *box)
+{
+	struct tsi_image_head head;
+	int err = tsi_wrapped_open(&data, &len, true);
+
+	if (!err)
+		err = tsi_image_sniff(data, len, true, &head);
+	if (err)
+		return err;
+	err = load_sample(img, &head, file, data, len, sample, dst, box);
+	close_image(img, &head);
+	tsi_resample_trim(img->resample);
+	tsi_canvas_trim(&img->canvas);
+	tsi_canvas_trim(&img->source);
+	return err;
 }
 
 int tsi_image_load_file(struct tsi_image *img, uint64_t file, const void *data,
@@ -357,21 +323,27 @@ int tsi_image_load_file(struct tsi_image *img, uint64_t file, const void *data,
 	struct tsi_op_sample sample = { .seed = img->opts.seed,
 					.epoch = epoch,
 					.index = index };
-	struct tsi_image_head head;
 	struct tsi_box b;
-	int err = tsi_wrapped_open(&data, &len, true);
+	int err = load_file(img, file, data, len, &sample, dst, &b);
 
 	if (!err)
-		err = tsi_image_sniff(data, len, true, &head);
-	if (err)
-		return err;
-	err = load_sample(img, &head, file, data, len, &sample, dst, &b);
-	close_image(img, &head);
-	tsi_resample_trim(img->resample);
-	tsi_canvas_trim(&img->canvas);
-	tsi_canvas_trim(&img->source);
-	if (!err)
 		*box = b;
+	return err;
+}
+
+int tsi_image_load_other(struct tsi_image *img, const void *data, size_t len,
+			 uint32_t epoch, uint64_t index, uint8_t *dst)
+{
+	const struct tsi_image_drawn first = img->last;
+	struct tsi_op_sample sample = { .seed = img->opts.seed,
+					.epoch = epoch,
+					.index = index,
+					.first_width = first.width,
+					.first_height = first.height };
+	struct tsi_box box;
+	int err = load_file(img, NO_FILE, data, len, &sample, dst, &box);
+
+	img->last = first;
 	return err;
 }
 
@@ -379,9 +351,8 @@ int tsi_image_load(struct tsi_image *img, const void *data, size_t len,
 		   uint32_t epoch, uint64_t index, uint8_t *dst,
 		   struct tsi_box *box)
 {
-	/* A number that no file has. */
-	return tsi_image_load_file(img, UINT64_MAX, data, len, epoch, index,
-				   dst, box);
+	return tsi_image_load_file(img, NO_FILE, data, len, epoch, index, dst,
+				   box);
 }
 
 void tsi_image_set_more(struct tsi_image *img, uint8_t *const *to)
@@ -466,10 +437,9 @@ uint32_t tsi_image_bottom(const struct tsi_image *img, uint32_t width,
 					      .index = index,
 					      .width = width,
 					      .height = height };
-	struct plan plan;
-	uint64_t most;
+	struct tsi_image_plan plan;
 
-	if (make_plan(img, &sample, &plan, &most))
+	if (tsi_image_plan_make(img->opts.recipe, &sample, img->draws, &plan))
 		return height;
 	return plan.top + tsi_taps_end(&plan.axes.y);
 }

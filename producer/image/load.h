@@ -85,6 +85,15 @@ int tsi_image_load_file(struct tsi_image *img, uint64_t file, const void *data,
 			uint8_t *dst, struct tsi_box *box);
 
 /*
+ * Load another image of the sample that was loaded last, which has these epoch
+ * and index, by the same draws, and leave tsi_image_last() as it is.  The recipe
+ * has one view.  EDATA is also an operation that draws by the picture's size,
+ * where the images' are different (transforms/op.h); else as tsi_image_load().
+ */
+int tsi_image_load_other(struct tsi_image *img, const void *data, size_t len,
+			 uint32_t epoch, uint64_t index, uint8_t *dst);
+
+/*
  * What is loaded from now on is what this process wrote itself, or not (at
  * first): checksums that a format has for its parts are not looked at.
  */
