@@ -13,6 +13,7 @@
 #   producer/resample, jpeg,    pixel too
 #     png, webp, plain, tiff, gif,
 #     avif
+#   producer/audio              pixel too
 #   producer/ops                pixel and resample too
 #   producer/transforms         ops too
 #   producer/recipe             transforms too
@@ -46,7 +47,7 @@ here=$(cd "$(dirname "$0")/.." && pwd)
 folders=(include lib producer examples bindings bench test)
 lib_order=(base order ragged view mem ring convert stage wire)
 # From an image file's bytes to a sample's pixels.
-rooms=(pixel resample ops transforms recipe jpeg packed png webp plain tiff gif avif image)
+rooms=(pixel resample ops transforms recipe jpeg packed png webp plain tiff gif avif raw image)
 bad=0
 
 complain()
@@ -99,14 +100,14 @@ allowed()
 	consumer) echo "include ${lib_order[*]} consumer" ;;
 	data) echo include base order data ;;
 	io | pixel) echo "include base $1" ;;
-	resample | jpeg | png | webp | plain | tiff | gif | avif) echo "include base pixel $1" ;;
+	resample | jpeg | png | webp | plain | tiff | gif | avif | raw | audio) echo "include base pixel $1" ;;
 	ops) echo include base pixel resample ops ;;
 	transforms) echo include base pixel resample ops transforms ;;
 	recipe) echo include base pixel resample ops transforms recipe ;;
 	packed) echo include base pixel jpeg packed ;;
 	image) echo "include base ${rooms[*]}" ;;
-	run) echo "include base data io ${rooms[*]} run" ;;
-	cli) echo "include base wire data io ${rooms[*]} run cli" ;;
+	run) echo "include base data io audio ${rooms[*]} run" ;;
+	cli) echo "include base wire data io audio ${rooms[*]} run cli" ;;
 	pack) echo "include base data io ${rooms[*]} pack" ;;
 	producer) echo include base cli pack producer ;;
 	examples) echo include examples ;;
@@ -171,7 +172,8 @@ including()
 check_theirs()
 {
 	local header files
-	for header in zmq.h jpeglib.h png.h liburing.h 'Random123/.*' xxhash.h; do
+	for header in zmq.h jpeglib.h png.h liburing.h 'Random123/.*' xxhash.h \
+		sndfile.h soxr.h; do
 		files=$(including "$header" lib producer | tr '\n' ' ')
 		case $files in
 		*' '?*) complain "$header is included by two files: $files" ;;
@@ -181,7 +183,7 @@ check_theirs()
 		[ -z "$files" ] || complain "$header is not for $files"
 	done
 	# What a training process loads has no decoder and no reader in it.
-	for header in jpeglib.h png.h liburing.h; do
+	for header in jpeglib.h png.h liburing.h sndfile.h soxr.h; do
 		files=$(including "$header" lib)
 		[ -z "$files" ] || complain "$files: lib/ must not know $header"
 	done
@@ -331,6 +333,7 @@ self_test()
 	plant producer/jpeg/x86/x.c '#include "packed/expand.h"' 'jpeg must not'
 	plant producer/resample/x.c '#include "jpeg/jpeg.h"' 'resample must not'
 	plant producer/png/x.c '#include "jpeg/jpeg.h"' 'png must not'
+	plant producer/audio/x.c '#include "jpeg/jpeg.h"' 'audio must not'
 	plant producer/ops/x.c '#include "transforms/op.h"' 'ops must not'
 	plant producer/transforms/x.c '#include "image/load.h"' 'transforms must not'
 	plant producer/recipe/x.c '#include "image/load.h"' 'recipe must not'
