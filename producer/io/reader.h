@@ -24,6 +24,8 @@
 #define TSI_READER_MAX ((size_t)1 << 30) /* bytes of one read */
 #define TSI_READER_AHEAD ((size_t)4 << 20)
 #define TSI_READER_MAX_DEPTH 1024
+#define TSI_READER_HEAD 4096 /* bytes by which parts are chosen */
+#define TSI_READER_PARTS 12
 
 /* Errors beyond those of the system. */
 #define TSI_READER_ODD 4096
@@ -42,6 +44,11 @@ enum tsi_io_reader_kind {
 /* Not read: larger than TSI_READER_AHEAD. */
 #define TSI_READ_LARGE (-2)
 
+struct tsi_read_part {
+	uint64_t offset; /* in the file */
+	size_t length;
+};
+
 /* What to read; all that is 0 is left out. */
 struct tsi_read_request {
 	int dirfd;
@@ -49,6 +56,16 @@ struct tsi_read_request {
 	/* The range; length 0: the whole file, and offset is 0 then. */
 	uint64_t offset;
 	uint64_t length;
+	/*
+	 * Which parts of a whole file are wanted, by its first bytes,
+	 * TSI_READER_HEAD of them, and its size: writes up to TSI_READER_PARTS,
+	 * ascending, behind the first bytes and within the file.  Returns how
+	 * many; 0: all of the file.  It may be called by any thread until the
+	 * read is taken, or not at all.
+	 */
+	unsigned (*choose)(void *arg, const uint8_t *head, uint64_t size,
+			   struct tsi_read_part *to);
+	void *arg;
 	bool direct; /* past the page cache, if the file system can */
 	/*
 	 * How much memory is worth keeping; what is read may be smaller or
@@ -62,6 +79,8 @@ struct tsi_read {
 	uint64_t tag;
 	const uint8_t *data; /* never NULL when err is 0 */
 	size_t len;
+	/* The file's size, if data is its head and the parts; 0: all of it is. */
+	uint64_t of;
 	int err;       /* 0, an errno, or one of ours */
 	size_t size;   /* with TSI_READ_LARGE: bytes; a file's may change */
 	unsigned slot; /* used by the reader */

@@ -18,7 +18,7 @@
 
 #define LARGE \
 	((size_t)1 << 20) /* a larger buffer is freed when a small file comes */
-#define GRAIN ((size_t)64 << 10)
+#define GRAIN ((size_t)64 << 10) /* smaller files have no parts */
 
 _Static_assert(GRAIN % TSI_DIRECT_ALIGN_MAX == 0, "buffers end in a block");
 
@@ -138,6 +138,65 @@ int tsi_io_slot_check_file(int fd, const struct tsi_read_request *q,
 	return fcntl(fd, F_SETFL, 0) ? errno : 0;
 }
 
+/* ---- parts of a file ---- */
+
+static int ask_for_part(struct tsi_io_slot *s, size_t goal)
+{
+	s->goal = goal;
+	s->asked = goal - s->len;
+	return TSI_IO_MORE;
+}
+
+static int read_head(struct tsi_io_slot *s)
+{
+	int err = grow_buffer(s, TSI_READER_HEAD);
+
+	return err ? err : ask_for_part(s, TSI_READER_HEAD);
+}
+
+static int next_part(struct tsi_io_slot *s)
+{
+	const struct tsi_read_part *p = &s->part[s->next++];
+
+	s->shift = p->offset - s->len;
+	return ask_for_part(s, s->len + p->length);
+}
+
+/* The head has come: read the parts, or else the rest. */
+static int choose_parts(struct tsi_io_slot *s)
+{
+	size_t need = TSI_READER_HEAD;
+	int err;
+
+	s->parts = s->what.choose(s->what.arg, s->buf, s->expect, s->part);
+	for (unsigned k = 0; k < s->parts; k++)
+		need += s->part[k].length;
+	if (!s->parts) {
+		s->goal = 0;
+		need = s->expect + 1;
+	}
+	if (need > TSI_READER_AHEAD + 1)
+		return TSI_READ_LARGE;
+	err = grow_buffer(s, need);
+	if (err)
+		return err;
+	return s->parts ? next_part(s) : ask_for_more(s);
+}
+
+static int got_part(struct tsi_io_slot *s, size_t n)
+{
+	if (!n)
+		return TSI_READER_TRUNCATED;
+	s->len += n;
+	if (s->len < s->goal)
+		return ask_for_part(s, s->goal);
+	if (!s->parts)
+		return choose_parts(s);
+	return s->next < s->parts ? next_part(s) : 0;
+}
+
+/* ---- the steps of a read ---- */
+
 /* The first read of an open file, of which so much is expected. */
 static int first_piece(struct tsi_io_slot *s)
 {
@@ -145,9 +204,12 @@ static int first_piece(struct tsi_io_slot *s)
 	int err;
 
 	s->len = 0;
+	s->skew = s->what.offset & (s->align - 1);
+	s->shift = s->what.offset - s->skew;
+	if (s->what.choose && s->align == 1 && s->expect > GRAIN)
+		return read_head(s);
 	if (s->expect > TSI_READER_AHEAD)
 		return TSI_READ_LARGE;
-	s->skew = s->what.offset & (s->align - 1);
 	/* For a whole file one byte more: one read sees its end, too. */
 	need = s->skew + s->expect + (s->what.length == 0);
 	err = grow_buffer(s, tsi_io_direct_up(need, s->align));
@@ -196,8 +258,11 @@ static bool take_bytes(struct tsi_io_slot *s, size_t n)
 
 int tsi_io_slot_got(struct tsi_io_slot *s, size_t n)
 {
-	bool more = take_bytes(s, n);
+	bool more;
 
+	if (s->goal)
+		return got_part(s, n);
+	more = take_bytes(s, n);
 	if (s->what.length > 0) {
 		if (s->len >= s->skew + s->what.length)
 			return 0;
@@ -230,7 +295,7 @@ struct tsi_io_piece tsi_io_slot_piece(const struct tsi_io_slot *s)
 		.fd = s->fd,
 		.to = s->buf + s->len,
 		.len = s->asked,
-		.at = s->what.offset - s->skew + s->len,
+		.at = s->len + s->shift,
 	};
 }
 
@@ -281,6 +346,8 @@ void tsi_io_slot_begin(struct tsi_io_slot *s, const struct tsi_read_request *q)
 	s->align = 1;
 	s->fd = -1;
 	s->err = 0;
+	s->goal = 0;
+	s->next = s->parts = 0;
 	if (s->cap > LARGE && q->size_hint < s->cap / 4) {
 		free(s->buf);
 		s->buf = NULL;
@@ -296,6 +363,7 @@ void tsi_io_slot_take(struct tsi_io_slot *s, struct tsi_read *out)
 	out->err = s->err;
 	out->data = s->err ? NULL : s->buf + s->skew;
 	out->len = s->err ? 0 : s->what.length ? s->what.length : s->len;
+	out->of = !s->err && s->parts ? s->expect : 0;
 	out->size = s->err == TSI_READ_LARGE ? s->expect : 0;
 }
 

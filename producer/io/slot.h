@@ -32,11 +32,16 @@ struct tsi_io_slot {
 	int err;
 	uint8_t *buf;
 	size_t cap;
-	size_t skew;   /* bytes of the buffer before those of the range */
-	size_t len;    /* bytes of the buffer that have come */
-	size_t again;  /* bytes behind len that had come, and are read again */
-	size_t expect; /* bytes of the range, or of the file by fstat */
-	size_t asked;  /* by the read in flight */
+	size_t skew;    /* bytes of the buffer before those of the range */
+	size_t len;     /* bytes of the buffer that have come */
+	size_t again;   /* bytes behind len that had come, and are read again */
+	size_t expect;  /* bytes of the range, or of the file by fstat */
+	size_t asked;   /* by the read in flight */
+	uint64_t shift; /* from a place in the buffer to that in the file */
+	/* What is read now if parts are: the head, or the part before next. */
+	size_t goal; /* where it ends in the buffer; 0: the whole is read */
+	unsigned next, parts;
+	struct tsi_read_part part[TSI_READER_PARTS];
 	struct tsi_fs_seen seen;
 	struct tsi_io_files *files; /* NULL: none stay open */
 	struct tsi_io_file *file;   /* of these, whose descriptor fd is */
