@@ -132,6 +132,12 @@ int tsi_budget_claim_grow(struct tsi_budget_claim *c, uint64_t total)
 	return err;
 }
 
+int tsi_budget_claim_file(struct tsi_budget_claim *c, uint64_t bytes)
+{
+	c->file += bytes;
+	return tsi_budget_claim_grow(c, c->file);
+}
+
 int tsi_budget_claim_all(struct tsi_budget_claim *c)
 {
 	return c->budget ? tsi_budget_claim_grow(c, c->budget->size) : 0;

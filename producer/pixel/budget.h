@@ -43,6 +43,9 @@ struct tsi_budget_claim {
  */
 int tsi_budget_claim_grow(struct tsi_budget_claim *c, uint64_t total);
 
+/* Hold so many bytes more for a file that is read, too.  Fails likewise. */
+int tsi_budget_claim_file(struct tsi_budget_claim *c, uint64_t bytes);
+
 /* One that holds nothing of b. */
 static inline struct tsi_budget_claim tsi_budget_claim_of(struct tsi_budget *b)
 {
