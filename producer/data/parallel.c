@@ -20,15 +20,17 @@ struct loop {
 	void *arg;
 	_Atomic int failed;
 	pthread_mutex_t lock;
-	int err; /* under the lock, with its message */
+	int err; /* under the lock, with its piece and its message */
+	uint64_t at;
 	char message[512];
 };
 
-static void fail_loop(struct loop *l, int err)
+static void fail_loop(struct loop *l, uint64_t first, int err)
 {
 	pthread_mutex_lock(&l->lock);
-	if (!l->err) {
+	if (!l->err || first < l->at) {
 		l->err = err;
+		l->at = first;
 		/* The text of an error is its thread's own: keep it. */
 		tsi_err_copy(l->message, sizeof(l->message));
 	}
@@ -49,7 +51,7 @@ static void *work(void *arg)
 			break;
 		err = l->fn(l->arg, first, last < l->n ? last : l->n);
 		if (err)
-			fail_loop(l, err);
+			fail_loop(l, first, err);
 	}
 	return NULL;
 }
