@@ -15,7 +15,10 @@
 #define NAME_MAX_LEN 8192 /* of a path, ": " and a name in a tar file */
 #define TAR ".tar: "
 
-/* Names of one row: in full, without the shard, and both without extension. */
+/*
+ * Names of one row: in full, without the shard, and both without extension; of a
+ * file, in full and without extension.
+ */
 #define SPELLINGS 4
 
 /* A slot's row counts from 1; 0: the slot is free. */
@@ -69,8 +72,17 @@ static unsigned spell(const struct tsi_names *n, uint64_t row,
 	len = strlen(full);
 	to[0] = (struct spelling){ full, len };
 	name = at.member ? strstr(full, TAR) : NULL;
-	if (!name)
-		return 1;
+	if (!name) {
+		/*
+		 * As VOC's lists have files, without the extension, unless it
+		 * could be read as a name and a weight: "a.png 5.png".
+		 */
+		ext = extension(full);
+		if (at.member || !ext || strrchr(full, '.') != full + len - ext)
+			return 1;
+		to[1] = (struct spelling){ full, len - ext };
+		return 2;
+	}
 	name += strlen(TAR);
 	shard = (size_t)(name - full);
 	ext = extension(name);
@@ -115,7 +127,7 @@ int tsi_names_create(const struct tsi_format *f, const struct tsi_table *t,
 
 	tsi_format_locate(f, t, 0, &first);
 	/* At least a quarter of the slots stays free. */
-	while (slots / 4 * 3 < count * (first.member ? SPELLINGS : 1))
+	while (slots / 4 * 3 < count * (first.member ? SPELLINGS : 2))
 		slots *= 2;
 	n = calloc(1, sizeof(*n) + slots * sizeof(n->slot[0]));
 	if (!n)

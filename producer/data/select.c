@@ -4,18 +4,14 @@
  */
 #include "data/select.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/err.h"
-#include "base/file.h"
 #include "data/names.h"
 #include "data/text.h"
+#include "data/textfile.h"
 
 #define BLANKS " \t\r"
 
@@ -26,10 +22,8 @@ struct line {
 };
 
 struct tsi_select {
-	char *path;
-	char *text; /* of the file, each line ended by a NUL */
-	size_t len;
-	struct line *line; /* those that aren't empty */
+	struct tsi_textfile file; /* each line ended by a NUL */
+	struct line *line;        /* those that aren't empty */
 	uint64_t n, cap;
 };
 
@@ -40,57 +34,6 @@ struct tsi_select {
 static int no_memory(void)
 {
 	return tsi_err(TSOCK_ENOMEM, "no memory for a selection");
-}
-
-static int unreadable(const char *path, const char *why)
-{
-	return tsi_err(TSOCK_EDATA, "can't read --select %s: %s", path, why);
-}
-
-/* All bytes of a file that says that it has so many. */
-static int read_all(struct tsi_select *s, int fd, size_t size)
-{
-	ssize_t got;
-
-	s->text = malloc(size + 1);
-	if (!s->text)
-		return no_memory();
-	got = tsi_file_read(fd, s->text, size);
-	if (got < 0)
-		return unreadable(s->path, strerror(errno));
-	s->len = (size_t)got;
-	s->text[s->len] = '\0';
-	return 0;
-}
-
-static int read_file(struct tsi_select *s, const char *path)
-{
-	struct tsi_fs_seen seen = { .known = false };
-	/* A FIFO would be waited for. */
-	int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-	const char *kind;
-	struct stat st;
-	int err;
-
-	if (fd < 0)
-		return unreadable(path, strerror(errno));
-	s->path = realpath(path, NULL);
-	if (!s->path || fstat(fd, &st)) {
-		err = unreadable(path, strerror(errno));
-		close(fd);
-		return err;
-	}
-	kind = tsi_file_kind(st.st_mode);
-	if (kind)
-		err = tsi_err(TSOCK_EDATA,
-			      "can't read --select %s: it is %s, not a file",
-			      path, kind);
-	else if (tsi_file_made_up(&seen, st.st_dev, fd))
-		err = unreadable(path, TSI_FILE_MADE_UP);
-	else
-		err = read_all(s, fd, (size_t)st.st_size);
-	close(fd);
-	return err;
 }
 
 static int parse_weight(const struct tsi_select *s, const struct line *l,
@@ -106,7 +49,7 @@ static int parse_weight(const struct tsi_select *s, const struct line *l,
 	return tsi_err(TSOCK_EDATA,
 		       "%s, line %llu: '%s' is no weight, a number of 0 or "
 		       "more, such as 0.5, is wanted",
-		       s->path, l->number, text);
+		       s->file.path, l->number, text);
 }
 
 static int add_line(struct tsi_select *s, char *text, size_t len,
@@ -121,7 +64,7 @@ static int add_line(struct tsi_select *s, char *text, size_t len,
 		return tsi_err(TSOCK_EDATA,
 			       "%s, line %llu: it has a zero byte; a text file "
 			       "of names is wanted",
-			       s->path, number);
+			       s->file.path, number);
 	text[len] = '\0';
 	while (len > 0 && strchr(BLANKS, text[len - 1]))
 		text[--len] = '\0';
@@ -145,12 +88,11 @@ static int add_line(struct tsi_select *s, char *text, size_t len,
 
 static int split_lines(struct tsi_select *s)
 {
-	char *at = s->text, *end = s->text + s->len;
+	char *at = tsi_textfile_begin(&s->file);
+	char *end = s->file.text + s->file.len;
 	unsigned long long number = 0;
 	int err = 0;
 
-	if (s->len >= 3 && memcmp(at, "\xef\xbb\xbf", 3) == 0)
-		at += 3; /* as some editors begin a text */
 	while (at < end && !err) {
 		char *stop = memchr(at, '\n', (size_t)(end - at));
 
@@ -163,7 +105,7 @@ static int split_lines(struct tsi_select *s)
 		err = tsi_err(TSOCK_EDATA,
 			      "--select %s names no sample: one name a line is "
 			      "wanted",
-			      s->path);
+			      s->file.path);
 	return err;
 }
 
@@ -174,7 +116,7 @@ int tsi_select_open(const char *path, struct tsi_select **out)
 
 	if (!s)
 		return no_memory();
-	err = read_file(s, path);
+	err = tsi_textfile_read("--select", path, NULL, &s->file);
 	if (!err)
 		err = split_lines(s);
 	if (err) {
@@ -190,14 +132,13 @@ void tsi_select_close(struct tsi_select *s)
 	if (!s)
 		return;
 	free(s->line);
-	free(s->text);
-	free(s->path);
+	tsi_textfile_free(&s->file);
 	free(s);
 }
 
 const char *tsi_select_path(const struct tsi_select *s)
 {
-	return s->path;
+	return s->file.path;
 }
 
 /* ------------------------------------------------------------------------
@@ -247,7 +188,7 @@ static int find_row(struct choice *c, uint64_t i)
 		return tsi_err(TSOCK_EDATA,
 			       "%s, line %llu: %s '%s'; a name is written as "
 			       "'%s'",
-			       c->s->path, l->number,
+			       c->s->file.path, l->number,
 			       found == TSI_NAMES_NONE
 				       ? "the data set has no sample"
 				       : "several samples are called",
@@ -257,7 +198,7 @@ static int find_row(struct choice *c, uint64_t i)
 		return tsi_err(TSOCK_EDATA,
 			       "%s, line %llu: line %llu has the sample '%s' "
 			       "already; each may come once",
-			       c->s->path, l->number,
+			       c->s->file.path, l->number,
 			       c->s->line[c->taken[row] - 1].number, l->text);
 	c->taken[row] = i + 1;
 	c->row[i] = row;

@@ -6,7 +6,8 @@
  * weight: a finite number, 0 or more; it is 1 where there is none.  Blanks do
  * for the tab where the line as a whole isn't a sample's name.  Empty lines are
  * passed, and so is "./" before a name.  Names are
- *     the path of a file below the data set's root;
+ *     the path of a file below the data set's root, also without its extension
+ *     where no other file has that path;
  *     in tar files "SHARD.tar: NAME" or, if only one shard has it, NAME, both
  *     also without what stands behind the first dot of the last part;
  *     in a pack what its source had.
