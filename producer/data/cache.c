@@ -97,7 +97,7 @@ static struct tsi_table_kind kind_of(const struct tsi_cache_opts *opts)
 	return (struct tsi_table_kind){
 		.magic = MAGIC,
 		.version = VERSION,
-		.probed = opts->probed,
+		.probe = opts->probe,
 	};
 }
 

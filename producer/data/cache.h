@@ -15,7 +15,7 @@
 struct tsi_cache_opts {
 	const char *layout; /* the format's: root and layout name a scan */
 	const char *dir;    /* NULL: the user's own; "": no cache */
-	bool probed;        /* bad rows are those that a probe calls bad */
+	uint32_t probe;     /* which one calls rows bad; 0: none */
 	unsigned threads;   /* that look what has changed */
 };
 

@@ -51,29 +51,27 @@ static const struct kind {
 	{ "CIFAR batch", .begin = "data_batch_",
 	  .is = "batches.meta|batches.meta.txt|fine_label_names.txt|"
 		"test_batch",
-	  .way = "write each image as a PNG into a folder of its class, or "
-		 "serve torchvision.datasets.CIFAR10 from Python: "
-		 "tsock.serve(DataLoader(data, 256), \"NAME\")" },
+	  .way = "give their folder as --root, with --dataset cifar10 or "
+		 "cifar100" },
 	{ "TFRecord", .end = ".tfrecord|.tfrecords|.tfrec",
 	  .way = BY_TABLE(" --image FEATURE (image/encoded)") },
 	{ "LMDB", .end = ".lmdb|.mdb", .is = "data.mdb|lock.mdb",
 	  .head = "\xde\xc0\xef\xbe", .head_len = 4, .head_at = 16,
-	  .way = WITH("a Dataset round the package lmdb") },
+	  .way = BY_TABLE("") " (values that are image files)" },
 	{ "RecordIO", .end = ".rec", .head = "\x0a\x23\xd7\xce", .head_len = 4,
 	  .way = WITH("MXNet's or DALI's") },
 	{ "FFCV", .end = ".beton", .way = WITH("ffcv.Loader") },
 	{ "MosaicML Streaming (MDS)", .end = ".mds|.mds.zstd|.mds.gz",
-	  .way = BY_TABLE(", with the shards unpacked") },
+	  .way = BY_TABLE("") },
 	{ "LitData", .begin = "chunk-",
 	  .way = WITH("litdata.StreamingDataLoader") },
 	{ "HDF5", .end = ".h5|.hdf5", .head = "\x89HDF\r\n\x1a\n",
 	  .head_len = 8, .way = WITH("a Dataset round the package h5py") },
 	{ "NumPy", .end = ".npy|.npz", .head = "\x93NUMPY", .head_len = 6,
-	  .way = "serve them from Python: tsock.serve(DataLoader("
-		 "TensorDataset(images, labels), 256), \"NAME\")" },
+	  .way = "put their folder alone as --root, with --dataset npy" },
 	{ "IDX (MNIST)", .end = "-ubyte|-ubyte.gz",
-	  .way = "serve torchvision.datasets.MNIST from Python: "
-		 "tsock.serve(DataLoader(data, 256), \"NAME\")" },
+	  .way = "unpack them (gunzip), and give their folder as --root, with "
+		 "--dataset mnist" },
 	{ "Parquet", .end = ".parquet", .head = "PAR1", .head_len = 4,
 	  .way = BY_TABLE("") },
 	{ "Arrow", .end = ".arrow", .head = "ARROW1", .head_len = 6,
@@ -89,15 +87,23 @@ static const struct kind {
 	{ "JSON", .end = ".json|.jsonl",
 	  .way = "python -m tsock.index FILE.jsonl train.table (COCO's "
 		 "instances_*.json, too), and give the table as --root" },
+	{ "binary", .end = ".bin",
+	  .way = "say what is in them: of tokens --schema uint16[1024], of "
+		 "records --schema label:int32,dense:float32[13], with all "
+		 "fields of one" },
 	{ "text", .end = ".txt",
 	  .way = "labels are read from folders' names alone; boxes and the "
 		 "like are served by a Dataset that reads them: "
 		 "tsock.serve(loader, \"NAME\")" },
-	{ "video or audio",
-	  .end = ".mp4|.avi|.mkv|.webm|.mov|.wav|.flac|.mp3|.ogg",
-	  .way = WITH("torchcodec's or torchaudio's in a Dataset") },
-	{ "image (AVIF, HEIC, JPEG 2000, JPEG XL, GIF)",
-	  .end = ".avif|.heic|.heif|.jp2|.j2k|.jxl|.gif",
+	{ TSI_CONTENTS_AUDIO,
+	  .end = ".wav|.flac|.mp3|.ogg|.oga|.opus|.aif|.aiff",
+	  .way = "give the folder that holds their classes' folders, or them "
+		 "alone, as --root, with --dataset audio --schema "
+		 "float32[1,59049], say, for mono of so many frames" },
+	{ "video", .end = ".mp4|.avi|.mkv|.webm|.mov",
+	  .way = WITH("torchcodec's in a Dataset") },
+	{ "image (HEIC, JPEG 2000, JPEG XL)",
+	  .end = ".heic|.heif|.jp2|.j2k|.jxl",
 	  .way = "convert them to JPEG or PNG first, or serve a Dataset that "
 		 "decodes them: tsock.serve(loader, \"NAME\")" },
 };

@@ -16,6 +16,9 @@
 #define TSI_CONTENTS_KINDS 32 /* at most */
 #define TSI_CONTENTS_NAME 64  /* bytes that show a name, perhaps cut */
 
+/* What a kind is called. */
+#define TSI_CONTENTS_AUDIO "audio"
+
 struct tsi_contents {
 	uint32_t folders;
 	uint32_t files;  /* all that are no folders */

@@ -58,7 +58,7 @@ static bool was_looked_at(const struct walk *w)
 {
 	struct tsi_location at;
 
-	tsi_format_locate(w->d->format, w->d->table, w->i, &at);
+	tsi_format_locate_bytes(w->d->format, w->d->table, w->i, &at);
 	return w->bad || at.size;
 }
 
@@ -144,6 +144,32 @@ static int collect(const struct tsi_doubted *d, struct class_looks *class_,
 	return 0;
 }
 
+static int ascending(const void *a, const void *b)
+{
+	uint64_t i = *(const uint64_t *)a, j = *(const uint64_t *)b;
+
+	return (i > j) - (i < j);
+}
+
+uint64_t tsi_doubt_looks(const struct tsi_doubted *d, uint64_t some,
+			 const uint64_t *others, uint64_t nothers,
+			 uint64_t *which)
+{
+	uint64_t count = tsi_table_count(d->table), n = 0, m = 0;
+
+	for (uint64_t k = 0; k < some; k++)
+		which[n++] = k * count / some;
+	for (uint64_t k = 0; k < tsi_table_bad_count(d->table); k++)
+		which[n++] = tsi_table_bad_at(d->table, k);
+	for (uint64_t k = 0; k < nothers; k++)
+		which[n++] = others[k];
+	qsort(which, n, sizeof(*which), ascending);
+	for (uint64_t k = 0; k < n; k++)
+		if (!m || which[k] != which[m - 1])
+			which[m++] = which[k];
+	return m;
+}
+
 int tsi_doubt_names(const struct tsi_doubted *d, uint64_t **rows, uint64_t *n,
 		    bool *all)
 {
@@ -223,4 +249,18 @@ int tsi_doubt_judge(const struct tsi_doubted *d, uint8_t **judged)
 	else
 		free(made);
 	return 0;
+}
+
+bool tsi_doubt_presumes(const struct tsi_doubted *d, const uint8_t *judged,
+			uint64_t class, uint64_t i)
+{
+	enum tsi_doubt j = (enum tsi_doubt)judged[class];
+	struct tsi_location at;
+
+	/* It has a size: it was looked at, and is good. */
+	tsi_format_locate_bytes(d->format, d->table, i, &at);
+	if (at.size)
+		return false;
+	return j == TSI_DOUBT_ALL ||
+	       (j == TSI_DOUBT_NAMES && tsi_doubt_foreign(d, i));
 }

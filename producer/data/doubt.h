@@ -4,7 +4,8 @@
  * they are, and what is presumed of the others then.
  *
  * To open every file would take too long, so two things are asked of each
- * class.  Do its files have names of formats that aren't read (.tif)?  Then
+ * class.  Do its files have names of formats that aren't read (.webp where libwebp
+ * lacks)?  Then
  * the first, the middle and the last of these are looked at, and where all
  * three are bad the others are presumed to be.  Was none good of those that
  * were looked at?  Then up to TSI_DOUBT_LOOKS more of the class are, and where
@@ -43,6 +44,15 @@ struct tsi_doubted {
 bool tsi_doubt_foreign(const struct tsi_doubted *d, uint64_t i);
 
 /*
+ * Write to which[], which has room for all of them, the rows to look at in
+ * their order, each once: some of all, evenly spread, the bad ones, and the
+ * others.  Returns how many they are.
+ */
+uint64_t tsi_doubt_looks(const struct tsi_doubted *d, uint64_t some,
+			 const uint64_t *others, uint64_t nothers,
+			 uint64_t *which);
+
+/*
  * Rows to look at for their names, and (after those) for their classes: *rows,
  * ascending, is from malloc().  *all: every row has a foreign name.  Fail with
  * ENOMEM.
@@ -57,5 +67,9 @@ int tsi_doubt_classes(const struct tsi_doubted *d, uint64_t **rows,
  * each class; NULL: nothing is presumed of any.  Fails with ENOMEM.
  */
 int tsi_doubt_judge(const struct tsi_doubted *d, uint8_t **judged);
+
+/* Is row i, of this class when it was judged and not bad, presumed to be? */
+bool tsi_doubt_presumes(const struct tsi_doubted *d, const uint8_t *judged,
+			uint64_t class, uint64_t i);
 
 #endif

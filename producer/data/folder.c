@@ -8,20 +8,30 @@
 #include <strings.h>
 #include <sys/stat.h>
 
-bool tsi_folder_is_image(const char *name)
+/* The name ends in one of these, each with a '|' behind it, in any case. */
+static bool has_ending(const char *name, const char *endings)
 {
-	static const char *const ext[] = { ".jpg", ".jpeg", ".png",
-					   ".ppm", ".bmp",  ".pgm",
-					   ".tif", ".tiff", ".webp" };
 	size_t len = strlen(name);
 
-	for (unsigned i = 0; i < sizeof(ext) / sizeof(ext[0]); i++) {
-		size_t n = strlen(ext[i]);
+	while (*endings) {
+		size_t n = strcspn(endings, "|");
 
-		if (len >= n && !strcasecmp(name + len - n, ext[i]))
+		if (len >= n && !strncasecmp(name + len - n, endings, n))
 			return true;
+		endings += n + 1;
 	}
 	return false;
+}
+
+bool tsi_folder_is_image(const char *name)
+{
+	return has_ending(name, ".jpg|.jpeg|.png|.ppm|.bmp|.pgm|.tif|.tiff|"
+				".webp|");
+}
+
+bool tsi_folder_is_audio(const char *name)
+{
+	return has_ending(name, ".wav|.flac|.mp3|.ogg|.oga|.opus|.aif|.aiff|");
 }
 
 bool tsi_folder_entry(DIR *d, const struct dirent *e)

@@ -18,6 +18,9 @@ bool tsi_folder_entry(DIR *d, const struct dirent *e);
 /* Does torchvision's ImageFolder take a file of that name for an image? */
 bool tsi_folder_is_image(const char *name);
 
+/* Is a file of that name one of audio? */
+bool tsi_folder_is_audio(const char *name);
+
 enum tsi_folder_kind {
 	TSI_FOLDER_FILE, /* a regular file */
 	TSI_FOLDER_FOLDER,

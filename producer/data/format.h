@@ -14,9 +14,39 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "data/documents.h"
 #include "data/root.h"
 #include "data/table.h"
 #include "tsock/tsock.h"
+
+/* What the options say of how a data set is read. */
+struct tsi_format_opts {
+	const char *schema; /* of a sample in its file; NULL: wasn't given */
+	bool held_out;      /* the part for evaluation, of a set with two */
+	struct tsi_documents_opts documents; /* of tokens */
+	unsigned threads;                    /* that a scan may use */
+	bool named; /* samples' names will be asked for */
+};
+
+/* Samples that are crops of audio files: float32 [channels, frames]. */
+struct tsi_sound {
+	uint32_t channels;
+	uint32_t frames; /* 0: samples are none */
+	uint32_t rate;   /* to which files are resampled; 0: they aren't */
+};
+
+/* What samples are, known before they are scanned. */
+struct tsi_samples {
+	bool imageless; /* no recipe makes them */
+	struct tsi_sound sound;
+	/*
+	 * The recipes of training and evaluation where none is asked for;
+	 * empty: the presets train and eval.
+	 */
+	char train[128], eval[128];
+	/* The size that all images have; 0: they differ. */
+	uint32_t width, height;
+};
 
 struct tsi_format {
 	const char *name; /* what --dataset calls it */
@@ -30,12 +60,25 @@ struct tsi_format {
 
 	/* Without --split: DIR/train is served, or else DIR itself. */
 	bool has_splits;
+	/*
+	 * The root has no folders of the parts: --split chooses among the
+	 * files in it, or says what the samples are for.
+	 */
+	bool splits_inside;
+	/* --schema means something. */
+	bool has_schema;
+	/* --documents means something. */
+	bool has_documents;
 	/* Without --name: the stream is called by the format, or the folder. */
 	bool names_stream;
 	/* A folder of files per class, which --root is checked for. */
 	bool has_class_folders;
 	/* Each sample is a file of its own, so that others may lie beside it. */
 	bool has_file_each;
+	/* Samples have no names, for --select and --keys. */
+	bool nameless;
+	/* Samples lie in files as arrays, of which nothing is decoded. */
+	bool of_arrays;
 	/* Samples have no classes: their label is -1. */
 	bool unlabelled;
 	/*
@@ -52,23 +95,46 @@ struct tsi_format {
 	int (*open)(const char *root, struct tsi_root *r);
 
 	/*
+	 * What samples of the data set at root are.  Reads no more than a
+	 * file's head.  Fails as open and scan do.  NULL: images, as usual.
+	 */
+	int (*look)(const char *root, const struct tsi_format_opts *o,
+		    struct tsi_samples *out);
+
+	/*
 	 * Fill the empty table t with the rows of the data set, in an order
 	 * that depends on the data set alone, all sizes 0, and with a stamp of
 	 * every folder and file whose change may change the rows.  Rows that
 	 * it marks bad are all looked at, and good unless that finds them bad.
-	 * May use so many threads.  Called once, without a lock; may log.
+	 * Called once, without a lock; may log.
 	 * Fails with EDATA (no samples, or what isn't this format), ENOTSUP,
 	 * ESYS, ENOMEM; the caller clears t then.
 	 */
-	int (*scan)(const struct tsi_root *r, unsigned threads,
+	int (*scan)(const struct tsi_root *r, const struct tsi_format_opts *o,
 		    struct tsi_table *t);
 
 	/* The bytes of sample i: their file and range.  Any thread. */
 	void (*locate)(const struct tsi_table *t, uint64_t i,
 		       struct tsi_location *out);
 
+	/*
+	 * The bytes of image k behind the first of sample i, whose columns have
+	 * any.  NULL: there are none.  Any thread.
+	 */
+	void (*locate_other)(const struct tsi_table *t, unsigned k, uint64_t i,
+			     struct tsi_location *out);
+
+	/*
+	 * The name of sample i, where locate leaves that out because it takes
+	 * long the first time; else NULL.  Any thread.
+	 */
+	const char *(*member)(const struct tsi_table *t, uint64_t i);
+
 	/* The label of sample i, an index of a class.  Any thread. */
 	int64_t (*label)(const struct tsi_table *t, uint64_t i);
+	/* Those of n samples, from sample i on; NULL: label says each one. */
+	void (*labels)(const struct tsi_table *t, uint64_t i, unsigned n,
+		       int64_t *to);
 
 	/*
 	 * The fields of a sample that come from the data set.  An image's
@@ -96,11 +162,28 @@ static inline int tsi_format_open(const struct tsi_format *f, const char *root,
 	return f->open(root, r);
 }
 
+static inline int tsi_format_look(const struct tsi_format *f, const char *root,
+				  const struct tsi_format_opts *o,
+				  struct tsi_samples *out)
+{
+	*out = (struct tsi_samples){ .imageless = false };
+	return f->look ? f->look(root, o, out) : 0;
+}
+
 static inline int tsi_format_scan(const struct tsi_format *f,
-				  const struct tsi_root *r, unsigned threads,
+				  const struct tsi_root *r,
+				  const struct tsi_format_opts *o,
 				  struct tsi_table *t)
 {
-	return f->scan(r, threads, t);
+	return f->scan(r, o, t);
+}
+
+/* The bytes of sample i, whose name may be missing: for each sample. */
+static inline void tsi_format_locate_bytes(const struct tsi_format *f,
+					   const struct tsi_table *t,
+					   uint64_t i, struct tsi_location *out)
+{
+	f->locate(t, i, out);
 }
 
 static inline void tsi_format_locate(const struct tsi_format *f,
@@ -108,12 +191,34 @@ static inline void tsi_format_locate(const struct tsi_format *f,
 				     struct tsi_location *out)
 {
 	f->locate(t, i, out);
+	if (f->member)
+		out->member = f->member(t, i);
+}
+
+static inline void tsi_format_locate_other(const struct tsi_format *f,
+					   const struct tsi_table *t,
+					   unsigned k, uint64_t i,
+					   struct tsi_location *out)
+{
+	f->locate_other(t, k, i, out);
 }
 
 static inline int64_t tsi_format_label(const struct tsi_format *f,
 				       const struct tsi_table *t, uint64_t i)
 {
 	return f->label(t, i);
+}
+
+static inline void tsi_format_labels(const struct tsi_format *f,
+				     const struct tsi_table *t, uint64_t i,
+				     unsigned n, int64_t *to)
+{
+	if (f->labels) {
+		f->labels(t, i, n, to);
+		return;
+	}
+	for (unsigned k = 0; k < n; k++)
+		to[k] = f->label(t, i + k);
 }
 
 /* What a format says of itself. */
@@ -132,6 +237,21 @@ static inline bool tsi_format_has_splits(const struct tsi_format *f)
 	return f->has_splits;
 }
 
+static inline bool tsi_format_splits_inside(const struct tsi_format *f)
+{
+	return f->splits_inside;
+}
+
+static inline bool tsi_format_has_schema(const struct tsi_format *f)
+{
+	return f->has_schema;
+}
+
+static inline bool tsi_format_has_documents(const struct tsi_format *f)
+{
+	return f->has_documents;
+}
+
 static inline bool tsi_format_names_stream(const struct tsi_format *f)
 {
 	return f->names_stream;
@@ -145,6 +265,16 @@ static inline bool tsi_format_has_class_folders(const struct tsi_format *f)
 static inline bool tsi_format_has_file_each(const struct tsi_format *f)
 {
 	return f->has_file_each;
+}
+
+static inline bool tsi_format_nameless(const struct tsi_format *f)
+{
+	return f->nameless;
+}
+
+static inline bool tsi_format_of_arrays(const struct tsi_format *f)
+{
+	return f->of_arrays;
 }
 
 static inline bool tsi_format_unlabelled(const struct tsi_format *f)
@@ -177,6 +307,9 @@ tsi_format_fields(const struct tsi_format *f, unsigned *n)
 		      "or .json beside them") \
 	F(table, "a file that tsock.index() wrote: images by their ranges in " \
 		 "files of any kind, labels and fields of any kind") \
+	F(arrow, "such a file, of Arrow files; tsock.DataLoader writes it of " \
+		 "a folder that save_to_disk() wrote") \
+	F(parquet, "likewise, of Parquet files, as on Hugging Face's Hub") \
 	F(packed, "what tsock-pack wrote to DIR; the others find it there " \
 		  "too")
 
@@ -184,6 +317,9 @@ tsi_format_fields(const struct tsi_format *f, unsigned *n)
 	extern const struct tsi_format tsi_format_##name;
 TSI_FORMATS(TSI_FORMAT_EXTERN)
 #undef TSI_FORMAT_EXTERN
+
+/* webdataset, of samples whose labels are elsewhere: they need none. */
+extern const struct tsi_format tsi_format_webdataset_bare;
 
 /* Their names, for --dataset: "imagenet|imagefolder". */
 #define TSI_FORMAT_WORD(name, help) "|" #name
@@ -199,5 +335,8 @@ TSI_FORMATS(TSI_FORMAT_EXTERN)
 
 /* Format k of TSI_FORMATS. */
 const struct tsi_format *tsi_format_at(unsigned k);
+
+/* The format that reads the same files and wants no class of them. */
+const struct tsi_format *tsi_format_classless(const struct tsi_format *f);
 
 #endif

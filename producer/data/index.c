@@ -185,11 +185,12 @@ static bool load_scan(struct tsi_index *x, const struct tsi_index_opts *opts,
 static int scan(struct tsi_index *x, const struct tsi_index_opts *opts,
 		unsigned threads, const struct tsi_probe_opts *probe)
 {
+	const struct tsi_format_opts o = { .threads = threads, .named = true };
 	int64_t begun = tsi_now_ms();
 	int err;
 
 	tsi_log(TSOCK_LOG_INFO, "scanning %s", tsi_root_path(&x->root));
-	err = tsi_format_scan(x->format, &x->root, threads, &x->table);
+	err = tsi_format_scan(x->format, &x->root, &o, &x->table);
 	if (!err && checks_classes(x, opts))
 		err = tsi_empty_check(x->format, &x->root, &x->table);
 	if (!err)
@@ -209,7 +210,7 @@ static int fill_index(struct tsi_index *x, const struct tsi_index_opts *opts)
 	struct tsi_cache_opts cache = {
 		.layout = tsi_format_layout(x->format),
 		.dir = tsi_format_keeps_index(x->format) ? "" : opts->cache_dir,
-		.probed = opts->sniff != NULL,
+		.probe = opts->sniff ? 1 : 0,
 		.threads = threads,
 	};
 	struct tsi_probe_opts probe = {

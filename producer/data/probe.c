@@ -234,7 +234,7 @@ static int probe_one(struct probing *p, uint64_t i, struct head *h)
 	int fd;
 
 	h->i = i;
-	tsi_format_locate(p->opts->format, p->t, i, &h->at);
+	tsi_format_locate_bytes(p->opts->format, p->t, i, &h->at);
 	tsi_table_set_size(p->t, i, 0);
 	errno = stat_file(p, h, &st);
 	if (errno)

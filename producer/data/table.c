@@ -76,6 +76,15 @@ const char *tsi_table_class(const struct tsi_table *t, uint32_t i)
 	return t->names + t->class_name[i];
 }
 
+const struct tsi_stamp *tsi_table_stamp(const struct tsi_table *t,
+					const char *path)
+{
+	for (uint32_t k = 0; k < t->n.stamps; k++)
+		if (!strcmp(t->names + t->stamp[k].path, path))
+			return &t->stamp[k];
+	return NULL;
+}
+
 void tsi_table_set_size(struct tsi_table *t, uint64_t i, uint64_t size)
 {
 	if (t->n.bare)
@@ -223,6 +232,53 @@ int tsi_table_choose(struct tsi_table *t, const uint64_t *rows, uint64_t n)
 	to.columns = t->columns;
 	t->columns = NULL;
 	tsi_table_clear(t);
+	*t = to;
+	return 0;
+}
+
+/* The columns, but for rows, of a table with more classes. */
+static void copy_names(struct tsi_table *to, const struct tsi_table *from,
+		       char *const *name)
+{
+	uint64_t at = from->n.names_len;
+
+	memcpy(to->stamp, from->stamp, to->n.stamps * sizeof(*to->stamp));
+	memcpy(to->paths, from->paths, to->n.paths_len);
+	memcpy(to->names, from->names, at);
+	for (uint32_t i = 0; i < to->n.classes; i++) {
+		size_t len = strlen(name[i]) + 1;
+
+		memcpy(to->names + at, name[i], len);
+		to->class_name[i] = at;
+		at += len;
+	}
+}
+
+int tsi_table_set_classes(struct tsi_table *t, char *const *name, uint32_t n,
+			  const uint32_t *label)
+{
+	struct tsi_table_lengths lengths = t->n;
+	struct tsi_table to = { .block = NULL };
+	void *block;
+
+	assert(!t->n.bare);
+	lengths.classes = n;
+	for (uint32_t i = 0; i < n; i++)
+		lengths.names_len += strlen(name[i]) + 1;
+	block = malloc(tsi_table_block_len(&lengths));
+	if (!block)
+		return tsi_err(TSOCK_ENOMEM, "no memory for classes");
+	tsi_table_set_block(&to, &lengths, block);
+	copy_names(&to, t, name);
+	for (uint64_t i = 0; i < lengths.count; i++) {
+		copy_row(&to, i, t, i);
+		to.label[i] = label[i];
+	}
+	to.columns = t->columns;
+	to.bad = t->bad;
+	to.nbad = t->nbad;
+	to.bad_cap = t->bad_cap;
+	free(t->block);
 	*t = to;
 	return 0;
 }

@@ -91,6 +91,17 @@ void tsi_table_set_size(struct tsi_table *t, uint64_t i, uint64_t size);
 void tsi_table_set_columns(struct tsi_table *t, struct tsi_columns *c);
 const struct tsi_columns *tsi_table_columns(const struct tsi_table *t);
 
+/*
+ * The classes are n, of these names, from now on, and row i is of class
+ * label[i].  Fails with ENOMEM; t is unchanged then.
+ */
+int tsi_table_set_classes(struct tsi_table *t, char *const *name, uint32_t n,
+			  const uint32_t *label);
+
+/* What the table has of the file or folder of this path; NULL: nothing. */
+const struct tsi_stamp *tsi_table_stamp(const struct tsi_table *t,
+					const char *path);
+
 /* Mark row i bad; the reason is copied.  Fails with ENOMEM. */
 int tsi_table_add_bad(struct tsi_table *t, uint64_t i, const char *reason);
 void tsi_table_sort_bad(struct tsi_table *t);

@@ -30,7 +30,7 @@ struct head {
 	uint64_t nbad;
 	uint32_t classes;
 	uint32_t stamps;
-	uint32_t probed;  /* bad means: the probe said so */
+	uint32_t probe;   /* which one says what is bad; 0: none */
 	uint32_t columns; /* RANGED, NAMED: those that the table has */
 };
 
@@ -156,8 +156,7 @@ bool tsi_table_file_read(int fd, const struct tsi_table_kind *kind,
 	    !tsi_file_read_all(fd, &h, sizeof(h)) ||
 	    !check_head(kind, &h, (uint64_t)st.st_size))
 		return false;
-	if ((h.probed != 0) == kind->probed &&
-	    load_body(root, &h, fd, t, bad)) {
+	if (h.probe == kind->probe && load_body(root, &h, fd, t, bad)) {
 		*nbad = h.nbad;
 		return true;
 	}
@@ -187,7 +186,7 @@ bool tsi_table_file_write(int fd, const struct tsi_table_kind *kind,
 	h.classes = t->n.classes;
 	h.stamps = t->n.stamps;
 	h.columns = (t->n.ranged ? RANGED : 0) | (t->n.named ? NAMED : 0);
-	h.probed = kind->probed;
+	h.probe = kind->probe;
 	h.checksum = checksum(h, t, bad);
 	ok = tsi_file_write(fd, &h, sizeof(h)) &&
 	     tsi_file_write(fd, t->block, tsi_table_block_len(&t->n)) &&

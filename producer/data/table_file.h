@@ -19,7 +19,8 @@
 struct tsi_table_kind {
 	const char *magic; /* 8 bytes */
 	uint32_t version;
-	bool probed; /* bad rows are those that a probe calls bad */
+	/* Which probe calls the bad rows bad; 0: there was none. */
+	uint32_t probe;
 };
 
 /*

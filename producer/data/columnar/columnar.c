@@ -3,35 +3,52 @@
  * columnar.c - the format table: a file that says where the bytes of each
  * sample are, in files of any kind, and what else belongs to it.
  *
- * A table's rows are never copied: the file's own columns are asked for them.
+ * A table's rows are not copied: the file is mapped, and its columns are asked
+ * for them.  What is copied is what others hold pointers to, or count by: paths,
+ * numbers of classes, and the samples' names once one is asked for.
  */
 #include "data/format.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/err.h"
-#include "base/hash.h"
+#include "base/log.h"
+#include "data/columnar/check.h"
+#include "data/columnar/fields.h"
 #include "data/columnar/file.h"
+#include "data/columnar/numbers.h"
+#include "data/columnar/stamps.h"
 #include "data/columns.h"
+#include "data/mapped.h"
 
-#define STAMPED 4096 /* files whose sizes and times are looked at */
+#define WRITE_AGAIN "; write the table again"
 
 /* What a table's columns say of where samples are. */
 struct rows {
 	struct tsi_columns columns; /* first: the table owns it */
-	const struct tsi_columnar_range *range;
-	const uint64_t *file_at;
-	const char *files;
-	const uint64_t *key_at; /* NULL: samples have no names */
-	const char *keys;
-	const int64_t *label; /* numbers of classes; NULL: there is one class */
+	struct tsi_columnar file;
+	const struct tsi_columnar_entry *image; /* NULL: there are no images */
+	const struct tsi_columnar_entry *files, *classes;
+	const struct tsi_columnar_entry *key; /* NULL: samples have no names */
+	bool numbered; /* and are called by the numbers of their rows */
+	const struct tsi_columnar_range *range;             /* in the file */
+	const struct tsi_columnar_range *other[TSI_OTHERS]; /* likewise */
+	const uint64_t *file_at; /* a copy, as what follows is */
+	const char *paths;
+	const uint32_t
+		*label; /* numbers of classes; NULL: there is one class */
+	/* Names are read, or made, when one is asked for; see member(). */
+	pthread_mutex_t lock;
+	bool asked; /* under the lock */
+	_Atomic(const uint64_t *) key_at;
 };
 
 static const struct rows *rows_of(const struct tsi_table *t)
@@ -41,20 +58,40 @@ static const struct rows *rows_of(const struct tsi_table *t)
 
 /* ---- which rows ---- */
 
+/* A file that tsock.index() reads. */
+static bool is_of_others(const char *path)
+{
+	const char *end = strrchr(path, '.');
+
+	return end &&
+	       (!strcasecmp(end, ".parquet") || !strcasecmp(end, ".arrow")) &&
+	       !tsi_columnar_is_at(path);
+}
+
+/* What isn't a table yet. */
+static int err_no_table(const char *root)
+{
+	return tsi_err(
+		TSOCK_EARG,
+		"%s is no table: python -m tsock.index %s (for "
+		"validation with --split val) writes one of the samples "
+		"there, unless there is one that fits, and prints its "
+		"path, which is given as --root (tsock.DataLoader(root=) "
+		"does both)",
+		root, root);
+}
+
 static int open_root(const char *root, struct tsi_root *r)
 {
 	struct stat st;
 
 	if (stat(root, &st))
-		return tsi_err(TSOCK_EARG,
+		return tsi_err(TSOCK_EDATA,
 			       "can't open the table %s: %s; write it with "
 			       "tsock.index() or python -m tsock.index",
 			       root, strerror(errno));
-	if (S_ISDIR(st.st_mode))
-		return tsi_err(TSOCK_EARG,
-			       "%s is a folder, and a table is a file, which "
-			       "tsock.index() writes: give that as --root",
-			       root);
+	if (S_ISDIR(st.st_mode) || is_of_others(root))
+		return err_no_table(root);
 	if (tsi_root_open_pattern(r, root))
 		return tsi_err_sys("open the folder of %s", root);
 	return 0;
@@ -71,10 +108,9 @@ static int find_column(const struct tsi_columnar *c, const char *name,
 	if (!e && !needed)
 		return 0;
 	if (!e)
-		return tsi_err(TSOCK_ENOTSUP,
-			       "%s has no column %s: samples without an image "
-			       "are not read from tables yet; serve them with "
-			       "tsock.serve()",
+		return tsi_err(TSOCK_EDATA,
+			       "%s has a column image, and no column %s of the "
+			       "paths of the images' files" WRITE_AGAIN,
 			       c->path, name);
 	if (e->kind != (uint32_t)kind)
 		return tsi_err(TSOCK_ENOTSUP,
@@ -84,126 +120,70 @@ static int find_column(const struct tsi_columnar *c, const char *name,
 	return 0;
 }
 
-static int check_count(const struct tsi_columnar *c,
-		       const struct tsi_columnar_entry *e)
+static int find_rows(struct rows *r)
 {
-	if (!e || e->count == c->head->rows)
-		return 0;
-	return tsi_err(TSOCK_EDATA,
-		       "%s: the column %s has %" PRIu64
-		       " values, and the table "
-		       "%" PRIu64 " rows",
-		       c->path, e->name, e->count, c->head->rows);
-}
+	const struct tsi_columnar *c = &r->file;
+	int err =
+		find_column(c, "image", TSI_COLUMNAR_RANGES, false, &r->image);
 
-static int check_ranges(const struct tsi_columnar *c, const struct rows *r,
-			uint64_t files)
-{
-	for (uint64_t i = 0; i < c->head->rows; i++)
-		if (r->range[i].file >= files)
-			return tsi_err(TSOCK_EDATA,
-				       "%s: row %" PRIu64 " is in file %" PRIu32
-				       ", and there are %" PRIu64 " files",
-				       c->path, i, r->range[i].file, files);
-		else if (!r->range[i].length && r->range[i].offset)
-			return tsi_err(TSOCK_EDATA,
-				       "%s: row %" PRIu64 " has no bytes",
-				       c->path, i);
+	if (!err)
+		err = tsi_columnar_check_count(c, r->image);
+	if (!err)
+		err = find_column(c, "files", TSI_COLUMNAR_TEXT, r->image,
+				  &r->files);
+	if (!err)
+		err = find_column(c, "key", TSI_COLUMNAR_TEXT, false, &r->key);
+	if (!err)
+		err = tsi_columnar_check_count(c, r->key);
+	if (err)
+		return err;
+	if (!c->head.rows)
+		return tsi_err(TSOCK_EDATA, "%s is a table of no rows",
+			       c->path);
+	r->columns.imageless = !r->image;
+	r->range = r->image ? tsi_columnar_data(c, r->image) : NULL;
 	return 0;
 }
 
-static int find_rows(const struct tsi_columnar *c, struct rows *r,
-		     uint64_t *files)
+/* Where the images behind the first lie. */
+static void find_others(struct rows *r)
 {
-	const struct tsi_columnar_entry *image, *file, *key;
-	int err = find_column(c, "image", TSI_COLUMNAR_RANGES, true, &image);
+	const struct tsi_columns *c = &r->columns;
 
-	if (!err)
-		err = check_count(c, image);
-	if (!err)
-		err = find_column(c, "files", TSI_COLUMNAR_TEXT, true, &file);
-	if (!err)
-		err = find_column(c, "key", TSI_COLUMNAR_TEXT, false, &key);
-	if (!err)
-		err = check_count(c, key);
+	for (unsigned k = 0; k < tsi_columns_others(c); k++)
+		r->other[k] = tsi_columnar_data(
+			&r->file,
+			tsi_columnar_find(&r->file, tsi_columns_other(c, k)));
+}
+
+/* Paths are kept, if there are images in them. */
+static int load_files(struct rows *r, unsigned threads)
+{
+	uint64_t *at;
+	int err;
+
+	if (!r->image)
+		return 0;
+	err = tsi_columnar_load(&r->file, r->files, threads, &at);
 	if (err)
 		return err;
-	if (!c->head->rows)
-		return tsi_err(TSOCK_EDATA, "%s is a table of no rows",
-			       c->path);
-	r->range = tsi_columnar_data(c, image);
-	r->file_at = tsi_columnar_starts(c, file);
-	r->files = tsi_columnar_texts(c, file);
-	r->key_at = key ? tsi_columnar_starts(c, key) : NULL;
-	r->keys = key ? tsi_columnar_texts(c, key) : NULL;
-	*files = file->count;
-	return check_ranges(c, r, file->count);
+	r->columns.texts[0] = at;
+	r->file_at = at;
+	r->paths = (const char *)(at + r->files->count + 1);
+	return 0;
 }
 
-/* ---- files that have changed since ---- */
+/* ---- classes ---- */
 
-/* What "files.stamp" has of a file. */
-struct stamp {
-	int64_t bytes, mtime_ns;
-};
-
-static int check_stamp(const struct tsi_root *root,
-		       const struct tsi_columnar *c, const char *path,
-		       const struct stamp *was)
+static int find_classes(struct rows *r)
 {
-	struct stat st;
-
-	if (tsi_root_stat(root, path, &st))
-		return tsi_err(TSOCK_EDATA,
-			       "%s names %s, which can't be "
-			       "opened: %s",
-			       c->path, path, strerror(errno));
-	if (st.st_size == was->bytes &&
-	    (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec ==
-		    was->mtime_ns)
-		return 0;
-	return tsi_err(TSOCK_EDATA,
-		       "%s has changed since the table %s was written: write "
-		       "the table again",
-		       path, c->path);
-}
-
-static int check_stamps(const struct tsi_root *root,
-			const struct tsi_columnar *c, const struct rows *r,
-			uint64_t files)
-{
-	const struct tsi_columnar_entry *e =
-		tsi_columnar_find(c, "files.stamp");
-	uint64_t some = files < STAMPED ? files : STAMPED;
-	const struct stamp *stamp;
-	int err = 0;
-
-	if (!e)
-		return 0;
-	if (e->kind != TSI_COLUMNAR_VALUES || e->dtype != TSOCK_I64 ||
-	    e->ndim != 1 || e->shape[0] != 2 || e->count != files)
-		return tsi_err(TSOCK_EDATA,
-			       "%s: the column files.stamp isn't a size and a "
-			       "time, int64 [2], for each file",
-			       c->path);
-	stamp = tsi_columnar_data(c, e);
-	for (uint64_t k = 0; k < some && !err; k++) {
-		uint64_t i = k * files / some;
-
-		err = check_stamp(root, c, r->files + r->file_at[i], &stamp[i]);
-	}
-	return err;
-}
-
-/* ---- classes and fields ---- */
-
-static int find_classes(const struct tsi_columnar *c, struct rows *r,
-			const struct tsi_columnar_entry **out)
-{
+	const struct tsi_columnar *c = &r->file;
 	const struct tsi_columnar_entry *label = tsi_columnar_find(c, "label");
-	int err = find_column(c, "classes", TSI_COLUMNAR_TEXT, false, out);
+	int err = find_column(c, "classes", TSI_COLUMNAR_TEXT, false,
+			      &r->classes);
+	uint32_t *number;
 
-	if (err || !*out)
+	if (err || !r->classes)
 		return err;
 	if (!label || label->kind != TSI_COLUMNAR_VALUES ||
 	    label->dtype != TSOCK_I64 || label->ndim)
@@ -211,246 +191,251 @@ static int find_classes(const struct tsi_columnar *c, struct rows *r,
 			       "%s: there are classes, but no column label of "
 			       "their numbers (int64)",
 			       c->path);
-	err = check_count(c, label);
+	if (r->classes->count > UINT32_MAX)
+		return tsi_err(TSOCK_ENOTSUP,
+			       "%s has %" PRIu64 " classes: %" PRIu32
+			       " are the most",
+			       c->path, r->classes->count, UINT32_MAX);
+	err = tsi_columnar_check_count(c, label);
 	if (err)
 		return err;
-	r->label = tsi_columnar_data(c, label);
+	number = malloc(label->count * sizeof(*number));
+	if (!number)
+		return tsi_err(TSOCK_ENOMEM, "no memory for the classes of %s",
+			       c->path);
+	r->columns.mem = number;
 	r->columns.classes = true;
-	for (uint64_t i = 0; i < c->head->rows; i++)
-		if (r->label[i] < 0 || (uint64_t)r->label[i] >= (*out)->count)
-			return tsi_err(TSOCK_EDATA,
-				       "%s: row %" PRIu64
-				       " is of class %" PRId64
-				       ", and there are %" PRIu64 " classes",
-				       c->path, i, r->label[i], (*out)->count);
+	r->label = number;
 	return 0;
 }
 
-/* The longest text with its zero, as a multiple of 8. */
-static size_t text_width(const struct tsi_columnar *c,
-			 const struct tsi_columnar_entry *e)
+/* Look at all rows; *hash is a number for them. */
+static int check_rows(struct rows *r, unsigned threads)
 {
-	const uint64_t *at = tsi_columnar_starts(c, e);
-	uint64_t most = 0;
+	struct tsi_columnar *c = &r->file;
+	struct tsi_columnar_limits l = { .files = r->image ? r->files->count
+							   : 0 };
 
-	for (uint64_t i = 0; i < e->count; i++)
-		if (at[i + 1] - at[i] > most)
-			most = at[i + 1] - at[i];
-	return (size_t)(most + 7) / 8 * 8;
-}
-
-static void describe_text(const struct tsi_columnar *c,
-			  const struct tsi_columnar_entry *e,
-			  struct tsi_column *to)
-{
-	struct tsock_field *f = &to->field;
-
-	to->data = (const uint8_t *)tsi_columnar_texts(c, e);
-	to->start = tsi_columnar_starts(c, e);
-	to->bytes = text_width(c, e);
-	f->flags = TSOCK_FIELD_TEXT;
-	f->dtype = TSOCK_U8;
-	f->ndim = 1;
-	f->shape[0] = to->bytes;
-}
-
-static void describe_values(const struct tsi_columnar *c,
-			    const struct tsi_columnar_entry *e,
-			    struct tsi_column *to)
-{
-	struct tsock_field *f = &to->field;
-
-	to->data = tsi_columnar_data(c, e);
-	to->bytes = tsock_dtype_size(e->dtype);
-	f->dtype = e->dtype;
-	f->ndim = e->ndim;
-	for (uint32_t i = 0; i < e->ndim; i++) {
-		f->shape[i] = e->shape[i];
-		to->bytes *= e->shape[i];
+	if (r->classes) {
+		l.label = tsi_columnar_find(c, "label");
+		l.classes = r->classes->count;
+		l.labels = r->columns.mem;
 	}
+	return tsi_columnar_check(c, &l, threads, &r->columns.hash);
 }
 
-static void describe_column(const struct tsi_columnar *c,
-			    const struct tsi_columnar_entry *e,
-			    struct tsi_column *to)
+/* Labels that are classes' numbers are served from where they were checked. */
+static void describe_classes(struct rows *r)
 {
-	*to = (struct tsi_column){ .data = NULL };
-	memcpy(to->field.name, e->name, strlen(e->name) + 1);
-	if (e->kind == TSI_COLUMNAR_TEXT)
-		describe_text(c, e, to);
-	else
-		describe_values(c, e, to);
-}
+	struct tsi_column *to = &r->columns.label;
 
-/* Those that say where samples are, or that the stream has anyway. */
-static bool is_own(const char *name)
-{
-	static const char *const own[] = { "image", "files", "files.stamp",
-					   "classes", "key" };
-
-	for (unsigned i = 0; i < sizeof(own) / sizeof(own[0]); i++)
-		if (!strcmp(name, own[i]))
-			return true;
-	return false;
-}
-
-static int check_field(const struct tsi_columnar *c,
-		       const struct tsi_columnar_entry *e)
-{
-	static const char *const taken[] = { "index", "box", "weight",
-					     "draws" };
-
-	for (unsigned i = 0; i < sizeof(taken) / sizeof(taken[0]); i++)
-		if (!strcmp(e->name, taken[i]))
-			return tsi_err(TSOCK_EDATA,
-				       "%s: a column can't be called %s, which "
-				       "is a field of every stream",
-				       c->path, e->name);
-	if (strlen(e->name) >= sizeof(((struct tsock_field *)0)->name))
-		return tsi_err(TSOCK_EDATA,
-			       "%s: the name %s is too long for a field: 31 "
-			       "bytes are the most",
-			       c->path, e->name);
-	if (e->kind == TSI_COLUMNAR_RANGES)
-		return tsi_err(TSOCK_ENOTSUP,
-			       "%s: the column %s is ranges of files, of which "
-			       "only image is read yet",
-			       c->path, e->name);
-	return check_count(c, e);
-}
-
-/* Where the next field goes; NULL: there are too many. */
-static struct tsi_column *place_of(struct tsi_columns *to, const char *name)
-{
-	if (!strcmp(name, "label"))
-		return &to->label;
-	return to->n < TSI_COLUMNS ? &to->column[to->n++] : NULL;
-}
-
-static int find_fields(const struct tsi_columnar *c, struct tsi_columns *to)
-{
-	for (uint32_t i = 0; i < c->head->columns; i++) {
-		const struct tsi_columnar_entry *e = &c->entry[i];
-		struct tsi_column *place;
-		int err;
-
-		if (is_own(e->name))
-			continue;
-		err = check_field(c, e);
-		if (err)
-			return err;
-		place = place_of(to, e->name);
-		if (!place)
-			return tsi_err(TSOCK_ENOTSUP,
-				       "%s has more than %d columns beside "
-				       "image and label: write a table with "
-				       "fewer",
-				       c->path, TSI_COLUMNS);
-		describe_column(c, e, place);
-	}
-	return 0;
+	if (!r->classes)
+		return;
+	to->data = (const uint8_t *)r->label;
+	to->mapped = false;
+	to->narrow = true;
 }
 
 /* ---- the scan ---- */
 
-static int fill_table(const struct tsi_root *root, const struct tsi_columnar *c,
-		      const struct tsi_columnar_entry *classes,
-		      const struct tsi_stamp *stamp, struct tsi_table *t)
+static int look(const char *root, const struct tsi_format_opts *o,
+		struct tsi_samples *out)
 {
-	struct tsi_table_lengths n = {
-		.count = c->head->rows, .classes = 1, .stamps = 1, .bare = true
-	};
-	const uint64_t *at = classes ? tsi_columnar_starts(c, classes) : NULL;
+	(void)o;
+	out->imageless = tsi_columnar_lacks(root, "image");
+	return 0;
+}
+
+static int fill_table(const struct tsi_root *root, const struct rows *r,
+		      const uint64_t *at, const struct tsi_stamp *stamp,
+		      struct tsi_table *t)
+{
+	struct tsi_table_lengths n = { .count = r->file.head.rows,
+				       .classes = 1,
+				       .stamps = 1,
+				       .bare = true };
 	const char *file = tsi_root_pattern(root);
+	const char *name = "all";
 	struct tsi_table_writer w;
 	int err;
 
 	n.names_len = strlen(tsi_root_name(root)) + 1 + strlen(file) + 1;
-	if (classes) {
-		n.classes = (uint32_t)classes->count;
-		n.names_len += at[classes->count];
+	if (at) {
+		n.classes = (uint32_t)r->classes->count;
+		n.names_len += at[n.classes];
+		name = (const char *)(at + n.classes + 1);
 	} else {
-		n.names_len += sizeof("all");
+		n.names_len += strlen(name) + 1;
 	}
 	err = tsi_table_begin(&w, t, &n, tsi_root_name(root));
 	if (err)
 		return err;
 	for (uint32_t i = 0; i < n.classes; i++)
-		tsi_table_put_class(&w,
-				    at ? tsi_columnar_texts(c, classes) + at[i]
-				       : "all");
+		tsi_table_put_class(&w, name + (at ? at[i] : 0));
 	tsi_table_put_stamp(&w, file, stamp);
 	return 0;
 }
 
-static int take_columns(const struct tsi_root *root, struct tsi_columnar *c,
-			const struct tsi_stamp *stamp, struct tsi_table *t)
+/* Rows without an image, or with parts of one file, have no path to be called
+ * by: their numbers are. */
+static int find_parts(struct rows *r)
 {
-	const struct tsi_columnar_entry *classes = NULL;
-	struct rows *r = calloc(1, sizeof(*r));
-	uint64_t files = 0;
-	int err;
+	uint64_t rows = r->file.head.rows;
+	bool *seen;
 
-	if (!r)
-		return tsi_err(TSOCK_ENOMEM, "no memory for a table");
-	err = find_rows(c, r, &files);
+	r->numbered = !r->image;
+	if (!r->image)
+		return 0;
+	seen = calloc(r->files->count + 1, sizeof(*seen));
+	if (!seen)
+		return tsi_err(TSOCK_ENOMEM, "no memory for samples' names");
+	for (uint64_t i = 0; i < rows && !r->numbered; i++) {
+		struct tsi_columnar_range at;
+
+		if (!tsi_mapped_copy(&at, &r->range[i], sizeof(at)) ||
+		    at.file >= r->files->count)
+			continue;
+		r->numbered = at.length && seen[at.file];
+		seen[at.file] = true;
+	}
+	free(seen);
+	return 0;
+}
+
+static int take_columns(const struct tsi_root *root, unsigned threads,
+			bool named, const struct tsi_stamp *stamp,
+			struct rows *r, struct tsi_table *t)
+{
+	uint64_t *classes = NULL;
+	int err = find_rows(r);
+
 	if (!err)
-		err = check_stamps(root, c, r, files);
+		err = find_classes(r);
 	if (!err)
-		err = find_classes(c, r, &classes);
+		err = check_rows(r, threads);
 	if (!err)
-		err = find_fields(c, &r->columns);
+		err = load_files(r, threads);
+	if (!err && r->image)
+		err = tsi_columnar_check_stamps(root, &r->file, r->paths,
+						r->file_at, r->files->count);
 	if (!err)
-		err = fill_table(root, c, classes, stamp, t);
+		err = tsi_columnar_fields(&r->file, &r->columns);
+	if (!err && named && !r->key)
+		err = find_parts(r);
+	if (!err && r->classes)
+		err = tsi_columnar_load(&r->file, r->classes, 1, &classes);
+	if (!err) {
+		describe_classes(r);
+		find_others(r);
+		err = fill_table(root, r, classes, stamp, t);
+	}
+	free(classes);
+	return err;
+}
+
+static int scan(const struct tsi_root *root, const struct tsi_format_opts *o,
+		struct tsi_table *t)
+{
+	struct rows *r = calloc(1, sizeof(*r));
+	struct tsi_mapped *map = calloc(1, sizeof(*map));
+	struct tsi_stamp stamp;
+	int err = r && map ? tsi_mapped_open(root, tsi_root_pattern(root), map,
+					     &stamp)
+			   : tsi_err(TSOCK_ENOMEM, "no memory for a table");
+
 	if (err) {
+		free(map);
 		free(r);
 		return err;
 	}
-	/* Its bytes, since another writer may leave out their checksums. */
-	r->columns.hash = tsi_hash(c->mem, c->len, 0);
-	r->columns.mem = c->mem;
-	c->mem = NULL;
+	r->columns.map = map;
+	r->columns.maps = 1;
+	pthread_mutex_init(&r->lock, NULL);
+	err = tsi_columnar_open(map, tsi_root_name(root), &r->file);
+	if (!err)
+		err = take_columns(root, o->threads, o->named, &stamp, r, t);
+	if (err) {
+		tsi_columns_destroy(&r->columns);
+		return err;
+	}
+	r->file.path = tsi_mapped_path(map); /* the root may go before */
 	tsi_table_set_columns(t, &r->columns);
 	return 0;
 }
 
-static int scan(const struct tsi_root *r, unsigned threads, struct tsi_table *t)
-{
-	int fd = tsi_root_openat(r, tsi_root_pattern(r),
-				 O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	struct tsi_columnar c;
-	struct tsi_stamp stamp;
-	struct stat st;
-	int err;
+/* No file is called so: its row is a bad one, and says why. */
+#define OVERWRITTEN \
+	"(a row of a table that was written over while it was served)"
 
-	(void)threads;
-	if (fd < 0 || tsi_stamp_take(fd, &st, &stamp)) {
-		err = tsi_err_sys("open %.300s", tsi_root_name(r));
-		if (fd >= 0)
-			close(fd);
-		return err;
+static void locate_in(const struct rows *r,
+		      const struct tsi_columnar_range *range, uint64_t i,
+		      struct tsi_location *out)
+{
+	uint64_t row = tsi_columns_row(&r->columns, i);
+	struct tsi_columnar_range at;
+
+	*out = (struct tsi_location){ .path = "" };
+	if (!range)
+		return;
+	if (!tsi_mapped_copy(&at, &range[row], sizeof(at)) ||
+	    at.file >= r->files->count || (!at.length && at.offset)) {
+		out->path = OVERWRITTEN;
+		return;
 	}
-	err = tsi_columnar_read(fd, tsi_root_name(r), &c);
-	close(fd);
-	if (err)
-		return err;
-	err = take_columns(r, &c, &stamp, t);
-	tsi_columnar_free(&c);
-	return err;
+	out->path = r->paths + r->file_at[at.file];
+	out->offset = at.offset;
+	out->length = at.length;
+	out->size = at.length;
 }
 
 static void locate(const struct tsi_table *t, uint64_t i,
 		   struct tsi_location *out)
 {
 	const struct rows *r = rows_of(t);
-	uint64_t row = tsi_columns_row(&r->columns, i);
-	const struct tsi_columnar_range *at = &r->range[row];
 
-	out->path = r->files + r->file_at[at->file];
-	out->member = r->key_at ? r->keys + r->key_at[row] : NULL;
-	out->offset = at->offset;
-	out->length = at->length;
-	out->size = at->length;
+	locate_in(r, r->range, i, out);
+}
+
+static void locate_other(const struct tsi_table *t, unsigned k, uint64_t i,
+			 struct tsi_location *out)
+{
+	const struct rows *r = rows_of(t);
+
+	locate_in(r, r->other[k], i, out);
+}
+
+/* Reads all names, the first time; without them samples are called by files. */
+static const uint64_t *find_keys(struct rows *r)
+{
+	uint64_t *at = NULL;
+
+	pthread_mutex_lock(&r->lock);
+	if (!r->asked &&
+	    (r->key ? tsi_columnar_load(&r->file, r->key, 1, &at)
+		    : tsi_columnar_numbers(r->file.head.rows, &at)))
+		tsi_log(TSOCK_LOG_WARN, "samples have no names: %s",
+			tsock_errmsg());
+	else if (!r->asked)
+		atomic_store(&r->key_at, at);
+	if (!r->asked)
+		r->columns.texts[1] = at;
+	r->asked = true;
+	pthread_mutex_unlock(&r->lock);
+	return atomic_load(&r->key_at);
+}
+
+static const char *member(const struct tsi_table *t, uint64_t i)
+{
+	struct rows *r = (struct rows *)(uintptr_t)rows_of(t);
+	const uint64_t *at = atomic_load(&r->key_at);
+
+	if (!r->key && !r->numbered)
+		return NULL;
+	if (!at)
+		at = find_keys(r);
+	return at ? (const char *)(at + r->file.head.rows + 1) +
+			       at[tsi_columns_row(&r->columns, i)]
+		  : NULL;
 }
 
 static int64_t label(const struct tsi_table *t, uint64_t i)
@@ -460,16 +445,30 @@ static int64_t label(const struct tsi_table *t, uint64_t i)
 	return r->label ? r->label[tsi_columns_row(&r->columns, i)] : 0;
 }
 
+static void labels(const struct tsi_table *t, uint64_t i, unsigned n,
+		   int64_t *to)
+{
+	const struct rows *r = rows_of(t);
+
+	const uint64_t *row = r->columns.row;
+
+	for (unsigned k = 0; k < n; k++)
+		to[k] = r->label ? r->label[row ? row[i + k] : i + k] : 0;
+}
+
 static const struct tsock_field fields[] = { TSI_FORMAT_IMAGE_FIELDS };
 
-const struct tsi_format tsi_format_table = {
-	.name = "table",
-	.layout = "-table",
-	.keeps_index = true,
-	.open = open_root,
-	.scan = scan,
-	.locate = locate,
-	.label = label,
-	.fields = fields,
-	.nfields = sizeof(fields) / sizeof(fields[0]),
-};
+/* Tables, and what is served by one. */
+#define TABLE(word) \
+	{ \
+		.name = (word), .layout = "-table", .keeps_index = true, \
+		.splits_inside = true, .open = open_root, .look = look, \
+		.scan = scan, .locate = locate, .locate_other = locate_other, \
+		.member = member, .label = label, .labels = labels, \
+		.fields = fields, \
+		.nfields = sizeof(fields) / sizeof(fields[0]) \
+	}
+
+const struct tsi_format tsi_format_table = TABLE("table");
+const struct tsi_format tsi_format_arrow = TABLE("arrow");
+const struct tsi_format tsi_format_parquet = TABLE("parquet");

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * file.c - the file of a table, read and checked.
+ * file.c - the file of a table: its head and its entries.
  */
 #include "data/columnar/file.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <zlib.h>
 
 #include "base/err.h"
 #include "base/file.h"
+#include "base/hash.h"
+#include "data/mapped.h"
 #include "tsock/common.h"
 
 #define ALIGN 64u
@@ -35,13 +35,34 @@ bool tsi_columnar_is_at(const char *path)
 	return is;
 }
 
+bool tsi_columnar_lacks(const char *path, const char *column)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	struct tsi_columnar_entry entry[TSI_COLUMNAR_COLUMNS];
+	struct tsi_columnar_head h;
+	bool lacks;
+
+	if (fd < 0)
+		return false;
+	lacks = tsi_file_pread(fd, &h, sizeof(h), 0) == (ssize_t)sizeof(h) &&
+		!memcmp(h.magic, TSI_COLUMNAR_MAGIC, sizeof(h.magic)) &&
+		h.columns <= TSI_COLUMNAR_COLUMNS &&
+		tsi_file_pread(fd, entry, h.columns * sizeof(*entry),
+			       sizeof(h)) ==
+			(ssize_t)(h.columns * sizeof(*entry));
+	for (uint32_t i = 0; lacks && i < h.columns; i++)
+		lacks = strncmp(entry[i].name, column, sizeof(entry[i].name));
+	close(fd);
+	return lacks;
+}
+
 static int damaged(const struct tsi_columnar *c, const char *what)
 {
 	return tsi_err(TSOCK_EDATA, "%s is a damaged table: %s" WRITE_AGAIN,
 		       c->path, what);
 }
 
-static int bad_column(const struct tsi_columnar *c,
+int tsi_columnar_fail(const struct tsi_columnar *c,
 		      const struct tsi_columnar_entry *e, const char *what)
 {
 	return tsi_err(TSOCK_EDATA,
@@ -51,7 +72,7 @@ static int bad_column(const struct tsi_columnar *c,
 
 static uint32_t crc_of(const struct tsi_columnar *c)
 {
-	struct tsi_columnar_head h = *c->head;
+	struct tsi_columnar_head h = c->head;
 	uLong crc;
 
 	h.crc = 0;
@@ -60,12 +81,19 @@ static uint32_t crc_of(const struct tsi_columnar *c)
 			       (uInt)(h.columns * sizeof(*c->entry)));
 }
 
-static int check_head(const struct tsi_columnar *c)
+/* Copy bytes of the file; false: it doesn't have them. */
+static bool take(const struct tsi_columnar *c, uint64_t at, void *to, size_t n)
 {
-	const struct tsi_columnar_head *h = c->head;
+	return at <= tsi_mapped_len(c->map) &&
+	       n <= tsi_mapped_len(c->map) - at &&
+	       tsi_mapped_copy(to, tsi_mapped_at(c->map, at), n);
+}
 
-	if (c->len < sizeof(*h) ||
-	    memcmp(h->magic, TSI_COLUMNAR_MAGIC, sizeof(h->magic)))
+static int check_head(struct tsi_columnar *c)
+{
+	const struct tsi_columnar_head *h = &c->head;
+
+	if (memcmp(h->magic, TSI_COLUMNAR_MAGIC, sizeof(h->magic)))
 		return tsi_err(TSOCK_EDATA,
 			       "%s is no table: a table is a file that "
 			       "tsock.index() or python -m tsock.index writes",
@@ -77,21 +105,21 @@ static int check_head(const struct tsi_columnar *c)
 			"%s is a table of version %" PRIu32
 			", and this producer reads version %u" WRITE_AGAIN,
 			c->path, h->version, TSI_COLUMNAR_VERSION);
-	if (h->bytes != c->len)
+	if (h->bytes != tsi_mapped_len(c->map))
 		return tsi_err(TSOCK_EDATA,
-			       "%s is a damaged table: it has %zu bytes of "
-			       "%" PRIu64 WRITE_AGAIN,
-			       c->path, c->len, h->bytes);
+			       "%s is a damaged table: it has %" PRIu64
+			       " bytes of %" PRIu64 WRITE_AGAIN,
+			       c->path, tsi_mapped_len(c->map), h->bytes);
 	if (h->columns > TSI_COLUMNAR_COLUMNS ||
-	    c->len < sizeof(*h) + h->columns * sizeof(*c->entry))
+	    !take(c, sizeof(*h), c->entry, h->columns * sizeof(*c->entry)))
 		return damaged(c, "its columns are no list");
 	if (crc_of(c) != h->crc)
 		return damaged(c, "its head's checksum is another one");
 	return 0;
 }
 
-/* Bytes of a row of values; 0: there is no such dtype or shape. */
-static uint64_t row_bytes(const struct tsi_columnar_entry *e)
+/* Bytes of a row of values, or of an item of ragged ones; 0: there is no such dtype or shape. */
+static uint64_t values_bytes(const struct tsi_columnar_entry *e)
 {
 	uint64_t bytes = tsock_dtype_size(e->dtype);
 
@@ -105,94 +133,135 @@ static uint64_t row_bytes(const struct tsi_columnar_entry *e)
 	return bytes;
 }
 
-static int check_texts(const struct tsi_columnar *c,
-		       const struct tsi_columnar_entry *e)
+size_t tsi_columnar_item(const struct tsi_columnar_entry *e)
 {
-	const uint64_t *at = tsi_columnar_starts(c, e);
-	const char *text;
-	uint64_t len;
+	return e->kind == TSI_COLUMNAR_RANGES
+		       ? sizeof(struct tsi_columnar_range)
+	       : e->kind == TSI_COLUMNAR_TEXT ? 1
+					      : (size_t)values_bytes(e);
+}
 
-	if (e->count >= e->bytes / sizeof(*at))
-		return bad_column(c, e, "has fewer texts than it says");
-	text = tsi_columnar_texts(c, e);
-	len = e->bytes - (e->count + 1) * sizeof(*at);
-	if (at[0] != 0 || at[e->count] != len)
-		return bad_column(c, e, "has texts that are not all of it");
-	for (uint64_t i = 0; i < e->count; i++)
-		if (at[i + 1] <= at[i] || at[i + 1] > len ||
-		    text[at[i + 1] - 1])
-			return bad_column(c, e, "has a text without an end");
+/* Bytes behind the numbers of where rows begin. */
+static uint64_t bytes_behind(const struct tsi_columnar_entry *e)
+{
+	return e->bytes - (e->count + 1) * sizeof(uint64_t);
+}
+
+int tsi_columnar_check_ends(const struct tsi_columnar *c,
+			    const struct tsi_columnar_entry *e,
+			    const void *data)
+{
+	bool text = e->kind == TSI_COLUMNAR_TEXT;
+	const uint64_t *at = data;
+	uint64_t first, last;
+
+	if (!tsi_mapped_copy(&first, at, sizeof(first)) ||
+	    !tsi_mapped_copy(&last, at + e->count, sizeof(last)))
+		return tsi_columnar_fail(c, e,
+					 "was cut short while it was "
+					 "read");
+	if (first != 0 || last != tsi_columnar_item_count(e) ||
+	    bytes_behind(e) % tsi_columnar_item(e))
+		return tsi_columnar_fail(
+			c, e,
+			text ? "has texts that are not all of it"
+			     : "has rows that are not all of it");
 	return 0;
+}
+
+/* Texts and ragged values: is there room for where they begin, and do they? */
+static int check_starts(const struct tsi_columnar *c,
+			const struct tsi_columnar_entry *e)
+{
+	bool text = e->kind == TSI_COLUMNAR_TEXT;
+
+	if (!text && (!tsi_columnar_item(e) || e->ndim == TSOCK_MAX_DIMS))
+		return tsi_columnar_fail(c, e, "has no dtype and shape");
+	if (e->count >= e->bytes / sizeof(uint64_t))
+		return tsi_columnar_fail(c, e,
+					 text ? "has fewer texts than it says"
+					      : "has fewer rows than it says");
+	return tsi_columnar_check_ends(c, e, tsi_columnar_data(c, e));
 }
 
 static int check_entry(const struct tsi_columnar *c,
 		       const struct tsi_columnar_entry *e)
 {
-	uint64_t bytes = e->kind == TSI_COLUMNAR_RANGES
-				 ? sizeof(struct tsi_columnar_range)
-				 : row_bytes(e);
+	uint64_t bytes;
 
 	if (!memchr(e->name, 0, sizeof(e->name)) || !e->name[0])
 		return damaged(c, "a column has no name");
-	if (e->offset % ALIGN || e->offset > c->len ||
-	    e->bytes > c->len - e->offset)
-		return bad_column(c, e, "lies outside of the file");
+	if (e->offset % ALIGN || e->offset > tsi_mapped_len(c->map) ||
+	    e->bytes > tsi_mapped_len(c->map) - e->offset)
+		return tsi_columnar_fail(c, e, "lies outside of the file");
 	if (tsi_columnar_find(c, e->name) != e)
-		return bad_column(c, e, "comes twice");
-	if (e->kind == TSI_COLUMNAR_TEXT)
-		return check_texts(c, e);
+		return tsi_columnar_fail(c, e, "comes twice");
+	if (e->kind == TSI_COLUMNAR_TEXT || e->kind == TSI_COLUMNAR_RAGGED)
+		return check_starts(c, e);
 	if (e->kind != TSI_COLUMNAR_VALUES && e->kind != TSI_COLUMNAR_RANGES)
-		return bad_column(c, e, "is of a kind that is not known");
+		return tsi_columnar_fail(c, e,
+					 "is of a kind that is not known");
+	bytes = tsi_columnar_item(e);
 	if (!bytes)
-		return bad_column(c, e, "has no dtype and shape");
+		return tsi_columnar_fail(c, e, "has no dtype and shape");
 	if (e->count > e->bytes / bytes || e->count * bytes != e->bytes)
-		return bad_column(c, e, "has not the bytes of its rows");
+		return tsi_columnar_fail(c, e, "has not the bytes of its rows");
 	return 0;
 }
 
-int tsi_columnar_read(int fd, const char *path, struct tsi_columnar *out)
+int tsi_columnar_open(const struct tsi_mapped *map, const char *path,
+		      struct tsi_columnar *out)
 {
-	struct stat st;
 	int err;
 
-	*out = (struct tsi_columnar){ .path = path };
-	if (fstat(fd, &st))
-		return tsi_err_sys("stat %.300s", path);
-	if (!S_ISREG(st.st_mode) ||
-	    st.st_size < (off_t)sizeof(struct tsi_columnar_head))
-		return tsi_err(TSOCK_EDATA, "%s is no table, but %s", path,
-			       S_ISREG(st.st_mode) ? "a short file"
-						   : tsi_file_kind(st.st_mode));
-	out->len = (size_t)st.st_size;
-	out->mem = aligned_alloc(ALIGN, (out->len + ALIGN - 1) / ALIGN * ALIGN);
-	if (!out->mem)
-		return tsi_err(TSOCK_ENOMEM, "no memory for the table %s",
+	*out = (struct tsi_columnar){ .path = path, .map = map };
+	if (!take(out, 0, &out->head, sizeof(out->head)))
+		return tsi_err(TSOCK_EDATA, "%s is no table, but a short file",
 			       path);
-	if (!tsi_file_read_all(fd, out->mem, out->len)) {
-		err = tsi_err_sys("read %.300s", path);
-		tsi_columnar_free(out);
-		return err;
-	}
-	out->head = out->mem;
-	out->entry = (const struct tsi_columnar_entry *)(out->head + 1);
 	err = check_head(out);
-	for (uint32_t i = 0; !err && i < out->head->columns; i++)
+	for (uint32_t i = 0; !err && i < out->head.columns; i++)
 		err = check_entry(out, &out->entry[i]);
-	if (err)
-		tsi_columnar_free(out);
 	return err;
 }
 
-void tsi_columnar_free(struct tsi_columnar *c)
+uint64_t tsi_columnar_hash(const struct tsi_columnar *c)
 {
-	free(c->mem);
-	c->mem = NULL;
+	return tsi_hash(c->entry, c->head.columns * sizeof(*c->entry),
+			tsi_hash(&c->head, sizeof(c->head), 0));
+}
+
+struct tsi_columnar_longest *tsi_columnar_longests(struct tsi_columnar *c)
+{
+	return c->longest;
+}
+
+const struct tsi_columnar_longest *
+tsi_columnar_longest(const struct tsi_columnar *c,
+		     const struct tsi_columnar_entry *e)
+{
+	return &c->longest[e - c->entry];
+}
+
+const char *tsi_columnar_path(const struct tsi_columnar *c)
+{
+	return c->path;
+}
+
+uint32_t tsi_columnar_count(const struct tsi_columnar *c)
+{
+	return c->head.columns;
+}
+
+const struct tsi_columnar_entry *tsi_columnar_at(const struct tsi_columnar *c,
+						 uint32_t i)
+{
+	return &c->entry[i];
 }
 
 const struct tsi_columnar_entry *tsi_columnar_find(const struct tsi_columnar *c,
 						   const char *name)
 {
-	for (uint32_t i = 0; i < c->head->columns; i++)
+	for (uint32_t i = 0; i < c->head.columns; i++)
 		if (!strcmp(c->entry[i].name, name))
 			return &c->entry[i];
 	return NULL;
@@ -201,7 +270,7 @@ const struct tsi_columnar_entry *tsi_columnar_find(const struct tsi_columnar *c,
 const void *tsi_columnar_data(const struct tsi_columnar *c,
 			      const struct tsi_columnar_entry *e)
 {
-	return (const char *)c->mem + e->offset;
+	return tsi_mapped_at(c->map, e->offset);
 }
 
 const uint64_t *tsi_columnar_starts(const struct tsi_columnar *c,
@@ -210,8 +279,25 @@ const uint64_t *tsi_columnar_starts(const struct tsi_columnar *c,
 	return tsi_columnar_data(c, e);
 }
 
-const char *tsi_columnar_texts(const struct tsi_columnar *c,
-			       const struct tsi_columnar_entry *e)
+const uint8_t *tsi_columnar_items(const struct tsi_columnar *c,
+				  const struct tsi_columnar_entry *e)
 {
-	return (const char *)(tsi_columnar_starts(c, e) + e->count + 1);
+	return (const uint8_t *)(tsi_columnar_starts(c, e) + e->count + 1);
+}
+
+uint64_t tsi_columnar_item_count(const struct tsi_columnar_entry *e)
+{
+	return bytes_behind(e) / tsi_columnar_item(e);
+}
+
+int tsi_columnar_check_count(const struct tsi_columnar *c,
+			     const struct tsi_columnar_entry *e)
+{
+	if (!e || e->count == c->head.rows)
+		return 0;
+	return tsi_err(TSOCK_EDATA,
+		       "%s: the column %s has %" PRIu64
+		       " values, and the table "
+		       "%" PRIu64 " rows",
+		       c->path, e->name, e->count, c->head.rows);
 }

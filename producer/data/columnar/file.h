@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * file.h - the file of a table, in memory: its columns, each within the file.
+ * file.h - the file of a table, mapped: its columns, each within the file.
  *
- * The file is read, not mapped: one that is cut short or written over while it
- * is served would end the process, or undo what was checked.
+ * A row that is never asked for costs no memory then.  The head and the entries
+ * are copies; everything else may be cut short or written over at any time, and
+ * is read by the functions of mapped.h alone, and judged where it is used.
  *
- * Nothing in one is trusted: an entry that passes leads to bytes of the file,
- * and texts end where they have to.  Which numbers make sense is the caller's
- * to check.
+ * Nothing in one is trusted: an entry that passes leads to bytes of the file.
+ * What they say is check.c's to find out.
  */
 #ifndef TSI_DATA_COLUMNAR_FILE_H
 #define TSI_DATA_COLUMNAR_FILE_H
@@ -17,34 +17,83 @@
 
 #include "data/columnar/layout.h"
 
+struct tsi_mapped;
+
+/* The longest row of texts or ragged values, and the first one so long. */
+struct tsi_columnar_longest {
+	uint64_t items;
+	uint64_t row;
+};
+
 struct tsi_columnar {
 	const char *path; /* for messages; the caller's */
-	void *mem;        /* free() */
-	size_t len;
-	const struct tsi_columnar_head *head;
-	const struct tsi_columnar_entry *entry; /* [head->columns] */
+	const struct tsi_mapped *map;
+	struct tsi_columnar_head head;
+	struct tsi_columnar_entry entry[TSI_COLUMNAR_COLUMNS];
+	struct tsi_columnar_longest longest[TSI_COLUMNAR_COLUMNS];
 };
 
 /* Does a file begin as one does? */
 bool tsi_columnar_is_at(const char *path);
 
-/*
- * Read the file that fd is open at and check its head and entries.  Fails with
- * EDATA, ESYS, ENOMEM; there is nothing to free then.
- */
-int tsi_columnar_read(int fd, const char *path, struct tsi_columnar *out);
-void tsi_columnar_free(struct tsi_columnar *c);
+/* Is it one without a column of this name?  Reads no more than its entries. */
+bool tsi_columnar_lacks(const char *path, const char *column);
 
-/* The column of this name, or NULL. */
+/*
+ * Check the head and the entries of a mapped file, and where texts and ragged
+ * values begin and end.  Fails with EDATA; there is nothing to close.
+ */
+int tsi_columnar_open(const struct tsi_mapped *map, const char *path,
+		      struct tsi_columnar *out);
+
+/* An error that names the file and the column: it WHAT. */
+int tsi_columnar_fail(const struct tsi_columnar *c,
+		      const struct tsi_columnar_entry *e, const char *what);
+
+/*
+ * Do the rows of texts or ragged values that lie there begin at 0, and end where
+ * the column does?  Fails with EDATA.
+ */
+int tsi_columnar_check_ends(const struct tsi_columnar *c,
+			    const struct tsi_columnar_entry *e,
+			    const void *data);
+
+/* Its path, for messages. */
+const char *tsi_columnar_path(const struct tsi_columnar *c);
+
+/* Columns; the one that comes at this place, and the one of this name or NULL. */
+uint32_t tsi_columnar_count(const struct tsi_columnar *c);
+const struct tsi_columnar_entry *tsi_columnar_at(const struct tsi_columnar *c,
+						 uint32_t i);
 const struct tsi_columnar_entry *tsi_columnar_find(const struct tsi_columnar *c,
 						   const char *name);
 
-/* A column's bytes; of text, where the texts begin and the texts themselves. */
+/* Does it have a value for each row?  Fails with EDATA; e may be NULL. */
+int tsi_columnar_check_count(const struct tsi_columnar *c,
+			     const struct tsi_columnar_entry *e);
+
+/* Bytes of a row of values or ranges, of an item of texts or ragged values. */
+size_t tsi_columnar_item(const struct tsi_columnar_entry *e);
+
+/* A number for the head and the entries, from which that of the rows goes on. */
+uint64_t tsi_columnar_hash(const struct tsi_columnar *c);
+
+/* The longest rows of all columns: check.c finds them. */
+struct tsi_columnar_longest *tsi_columnar_longests(struct tsi_columnar *c);
+const struct tsi_columnar_longest *
+tsi_columnar_longest(const struct tsi_columnar *c,
+		     const struct tsi_columnar_entry *e);
+
+/*
+ * A column's bytes in the file; of texts and of ragged values, where the rows
+ * begin and the texts or values themselves, and how many items these are.
+ */
 const void *tsi_columnar_data(const struct tsi_columnar *c,
 			      const struct tsi_columnar_entry *e);
 const uint64_t *tsi_columnar_starts(const struct tsi_columnar *c,
 				    const struct tsi_columnar_entry *e);
-const char *tsi_columnar_texts(const struct tsi_columnar *c,
-			       const struct tsi_columnar_entry *e);
+const uint8_t *tsi_columnar_items(const struct tsi_columnar *c,
+				  const struct tsi_columnar_entry *e);
+uint64_t tsi_columnar_item_count(const struct tsi_columnar_entry *e);
 
 #endif

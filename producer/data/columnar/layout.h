@@ -3,7 +3,7 @@
  * layout.h - the file of a table: a sample is ranges of bytes in other files,
  * and values of its own.
  *
- * docs/reference/table.md describes it for those who write one.  Numbers are
+ * docs/reference/table.md describes it for authors of writers.  Numbers are
  * little-endian; a column begins at a multiple of 64.
  */
 #ifndef TSI_DATA_COLUMNAR_LAYOUT_H
@@ -33,19 +33,23 @@ enum tsi_columnar_kind {
 	/* count + 1 u64, where each text begins behind them, and where the last
 	 * one ends; then the texts, each ended by a zero. */
 	TSI_COLUMNAR_TEXT = 3,
+	/* Arrays of several lengths.  count + 1 u64: the number of the first
+	 * item of each row, and of all items; then the items, of one shape. */
+	TSI_COLUMNAR_RAGGED = 4,
 };
 
 struct tsi_columnar_entry {
 	char name[48]; /* zeros behind it, at least one */
 	uint32_t kind;
-	uint32_t dtype; /* VALUES: enum tsock_dtype */
-	uint32_t ndim;  /* VALUES: of a row, at most 4 */
+	uint32_t dtype; /* VALUES, RAGGED: enum tsock_dtype */
+	uint32_t ndim;  /* of a row, at most 4; RAGGED: of an item, at most 3 */
 	uint32_t shape[4];
 	uint32_t crc; /* CRC-32 of the column's bytes */
 	uint64_t count;
 	uint64_t offset; /* in the file */
 	uint64_t bytes;
-	uint8_t reserved[24];
+	uint8_t pad[8]; /* RAGGED: the value behind those of a row */
+	uint8_t reserved[16];
 };
 
 struct tsi_columnar_range {

@@ -48,7 +48,8 @@ struct file {
 
 struct class_scan {
 	const char *name;
-	struct tsi_text text; /* folders' paths and files' names */
+	bool (*takes)(const char *name); /* a file for a sample's */
+	struct tsi_text text;            /* folders' paths and files' names */
 	struct folder *folder;
 	uint32_t folders;
 	uint32_t folder_cap;
@@ -59,6 +60,7 @@ struct class_scan {
 
 struct scan {
 	const struct tsi_root *root;
+	const struct tsi_imagefolder_files *files;
 	struct folder top;
 	struct tsi_text names; /* of classes */
 	uint64_t *order;       /* classes' offsets in names, sorted */
@@ -187,7 +189,7 @@ static int read_folder(struct class_scan *c, uint32_t i, DIR *d)
 			err = add_folder(
 				c, above(c->text.base + c->folder[i].path),
 				e->d_name, i);
-		else if (tsi_folder_is_image(e->d_name))
+		else if (c->takes(e->d_name))
 			err = add_file(c, e->d_name, kind == TSI_FOLDER_ODD);
 	}
 	return err;
@@ -271,6 +273,7 @@ static int scan_classes(void *arg, uint64_t first, uint64_t last)
 		struct class_scan *c = &s->class_[k];
 
 		c->name = s->names.base + s->order[k];
+		c->takes = s->files->takes;
 		err = scan_class(s, c, c->name);
 	}
 	return err;
@@ -303,8 +306,8 @@ static int find_classes(struct scan *s)
 		return tsi_err(
 			TSOCK_EDATA,
 			"no class folders in %s: a data set's root holds "
-			"one folder of images per class",
-			tsi_root_path(s->root));
+			"one folder of %s per class",
+			tsi_root_path(s->root), s->files->name);
 	if (s->classes >= UINT32_MAX)
 		return tsi_err(TSOCK_ENOTSUP, "too many classes in %s",
 			       tsi_root_path(s->root));
@@ -410,36 +413,59 @@ static void free_scan(struct scan *s)
 	free(s->names.base);
 }
 
-int tsi_imagefolder_scan(const struct tsi_root *root, unsigned threads,
-			 struct tsi_table *t)
+static int scan_classed(struct scan *s, const struct tsi_format_opts *o,
+			struct tsi_table *t)
 {
-	struct scan s = { .root = root };
-	int err = find_classes(&s);
+	int err = find_classes(s);
 
 	if (!err)
-		err = tsi_parallel(threads, s.classes, 1, scan_classes, &s);
+		err = tsi_parallel(o->threads, s->classes, 1, scan_classes, s);
 	if (!err)
-		err = fill_table(&s, t);
-	free_scan(&s);
+		err = fill_table(s, t);
+	free_scan(s);
 	return err;
 }
 
-int tsi_imagefolder_scan_images(const struct tsi_root *root, unsigned threads,
-				struct tsi_table *t)
+static int scan_flat(struct scan *s, struct tsi_table *t)
 {
-	struct class_scan all = { .name = "." };
-	struct scan s = {
-		.root = root, .class_ = &all, .classes = 1, .flat = true
-	};
-	int err = scan_class(&s, &all, "");
+	struct class_scan all = { .name = ".", .takes = s->files->takes };
+	int err = scan_class(s, &all, "");
 
-	(void)threads;
+	s->class_ = &all;
+	s->classes = 1;
 	if (!err && !all.files)
 		err = tsi_err(TSOCK_EDATA,
-			      "no images in %s, nor in the folders below it",
-			      tsi_root_path(root));
+			      "no %s in %s, nor in the folders below it",
+			      s->files->name, tsi_root_path(s->root));
 	if (!err)
-		err = fill_table(&s, t);
+		err = fill_table(s, t);
+	s->class_ = NULL;
 	free_class(&all);
 	return err;
+}
+
+int tsi_imagefolder_scan_files(const struct tsi_imagefolder_files *files,
+			       bool flat, const struct tsi_root *root,
+			       const struct tsi_format_opts *o,
+			       struct tsi_table *t)
+{
+	struct scan s = { .root = root, .files = files, .flat = flat };
+
+	return flat ? scan_flat(&s, t) : scan_classed(&s, o, t);
+}
+
+static const struct tsi_imagefolder_files images = { tsi_folder_is_image,
+						     "images" };
+
+int tsi_imagefolder_scan(const struct tsi_root *root,
+			 const struct tsi_format_opts *o, struct tsi_table *t)
+{
+	return tsi_imagefolder_scan_files(&images, false, root, o, t);
+}
+
+int tsi_imagefolder_scan_images(const struct tsi_root *root,
+				const struct tsi_format_opts *o,
+				struct tsi_table *t)
+{
+	return tsi_imagefolder_scan_files(&images, true, root, o, t);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * scan.h - walk an ImageFolder tree, in the order in which torchvision does.
+ * scan.h - walk an ImageFolder tree, in the order in which torchvision does; or
+ * a tree of other files, in the same order.
  *
  * ROOT/<class>/.../<image>.  Classes are the folders in ROOT (symbolic links
  * to folders too), sorted by code point; the files of a class are those of
@@ -12,6 +13,7 @@
 #ifndef TSI_DATA_IMAGEFOLDER_SCAN_H
 #define TSI_DATA_IMAGEFOLDER_SCAN_H
 
+#include "data/format.h"
 #include "data/root.h"
 #include "data/table.h"
 
@@ -21,14 +23,30 @@
  * classes, classes without files), ENOTSUP (too many), ESYS (a folder can't be
  * read), ENOMEM; tsi_table_clear() t then.
  */
-int tsi_imagefolder_scan(const struct tsi_root *root, unsigned threads,
-			 struct tsi_table *t);
+int tsi_imagefolder_scan(const struct tsi_root *root,
+			 const struct tsi_format_opts *o, struct tsi_table *t);
 
 /*
  * Likewise, of all images in the tree, as if the root were the folder of the
  * only class, which is called ".".
  */
-int tsi_imagefolder_scan_images(const struct tsi_root *root, unsigned threads,
+int tsi_imagefolder_scan_images(const struct tsi_root *root,
+				const struct tsi_format_opts *o,
 				struct tsi_table *t);
+
+/* What files a tree is of. */
+struct tsi_imagefolder_files {
+	bool (*takes)(const char *name);
+	const char *name; /* "images" */
+};
+
+/*
+ * Likewise, of such files; flat: as if the root were the folder of the only
+ * class.
+ */
+int tsi_imagefolder_scan_files(const struct tsi_imagefolder_files *files,
+			       bool flat, const struct tsi_root *root,
+			       const struct tsi_format_opts *o,
+			       struct tsi_table *t);
 
 #endif

@@ -7,6 +7,8 @@
  *   pack.index      the table of samples (data/table_file.h): shard, range,
  *                   label, the name that the sample had in the source, and
  *                   which are bad; the source's path, its classes' names
+ *   pack.columns    labels that are no classes, and fields: a table without
+ *                   images (data/columnar/layout.h), if samples have any
  *   00000.pack ...  shards: TSI_PACK_ALIGN bytes that begin with
  *                   TSI_PACK_MAGIC, then records, each at a multiple of
  *                   TSI_PACK_ALIGN
@@ -19,6 +21,7 @@
 
 #include <stdbool.h>
 
+#include "data/columnar/layout.h"
 #include "data/root.h"
 #include "data/table_file.h"
 
@@ -29,7 +32,20 @@
 /* The name of shard k, for printf(). */
 #define TSI_PACK_SHARD "%05u.pack"
 
-extern const struct tsi_table_kind tsi_pack_kind;
+/* The index of a pack without pack.columns, and of one with it. */
+extern const struct tsi_table_kind tsi_pack_kind, tsi_pack_kind_columns;
+
+#define TSI_PACK_COLUMNS "pack.columns"
+/*
+ * The column there that says that labels are classes: the classes' names, or
+ * the numbers of the classes that each sample has.
+ */
+#define TSI_PACK_CLASSES "classes"
+/* And the one that says where masks lie, in shard `file`; length 0: nowhere. */
+#define TSI_PACK_MASKS "pack.masks"
+
+/* What the index says of pack.columns, in place of a time: its checksums'. */
+struct tsi_stamp tsi_pack_columns_sum(const struct tsi_columnar_head *h);
 
 /* Is there a pack in this folder? */
 bool tsi_pack_is_at(const char *folder);

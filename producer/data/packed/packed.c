@@ -16,11 +16,18 @@
 
 #include "base/err.h"
 #include "data/format.h"
+#include "data/packed/columns.h"
 
 const struct tsi_table_kind tsi_pack_kind = {
 	.magic = "tsckpack",
 	.version = 1,
-	.probed = true,
+	.probe = 1,
+};
+
+const struct tsi_table_kind tsi_pack_kind_columns = {
+	.magic = "tsckpack",
+	.version = 2,
+	.probe = 1,
 };
 
 bool tsi_pack_is_at(const char *folder)
@@ -68,19 +75,23 @@ static int mark_bad(struct tsi_table *t, const uint64_t *bad, uint64_t nbad)
 	return err;
 }
 
-static int scan(const struct tsi_root *r, unsigned threads, struct tsi_table *t)
+static int scan(const struct tsi_root *r, const struct tsi_format_opts *o,
+		struct tsi_table *t)
 {
 	int fd = tsi_root_openat(r, TSI_PACK_INDEX,
 				 O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	uint64_t *bad = NULL, nbad = 0;
-	bool good;
+	bool good, more = false;
 	int err;
 
-	(void)threads;
+	(void)o;
 	if (fd < 0)
 		return tsi_err_sys("open %.300s/" TSI_PACK_INDEX,
 				   tsi_root_path(r));
 	good = tsi_table_file_read(fd, &tsi_pack_kind, NULL, t, &bad, &nbad);
+	if (!good && !lseek(fd, 0, SEEK_SET))
+		good = more = tsi_table_file_read(fd, &tsi_pack_kind_columns,
+						  NULL, t, &bad, &nbad);
 	close(fd);
 	if (!good)
 		return tsi_err(TSOCK_EDATA,
@@ -89,6 +100,8 @@ static int scan(const struct tsi_root *r, unsigned threads, struct tsi_table *t)
 			       "with tsock-pack",
 			       tsi_root_path(r));
 	err = mark_bad(t, bad, nbad);
+	if (!err && more)
+		err = tsi_pack_columns_read(r, t);
 	free(bad);
 	return err;
 }

@@ -34,6 +34,7 @@
 
 struct scan {
 	const struct tsi_root *root;
+	bool bare;   /* samples need no label */
 	bool folder; /* all of its shards: a new one changes the data set */
 	struct tsi_stamp stamp;
 	struct tsi_text names; /* of shards */
@@ -182,7 +183,9 @@ static int find_shards(struct scan *s)
 	if (!s->shard)
 		return tsi_err(TSOCK_ENOMEM, "no memory to index the data set");
 	for (uint64_t k = 0; k < s->shards; k++)
-		s->shard[k].path = s->names.base + s->name[k];
+		s->shard[k] =
+			(struct tsi_shard){ .path = s->names.base + s->name[k],
+					    .bare = s->bare };
 	return 0;
 }
 
@@ -308,14 +311,15 @@ static void warn_without(const struct scan *s)
 			tsi_root_name(s->root), without);
 }
 
-int tsi_webdataset_scan(const struct tsi_root *root, unsigned threads,
-			struct tsi_table *t)
+static int scan_shards(const struct tsi_root *root,
+		       const struct tsi_format_opts *o, bool bare,
+		       struct tsi_table *t)
 {
-	struct scan s = { .root = root };
+	struct scan s = { .root = root, .bare = bare };
 	int err = find_shards(&s);
 
 	if (!err)
-		err = tsi_parallel(threads, s.shards, 1, read_shards, &s);
+		err = tsi_parallel(o->threads, s.shards, 1, read_shards, &s);
 	if (!err)
 		err = fill_table(&s, t);
 	if (!err)
@@ -326,4 +330,17 @@ int tsi_webdataset_scan(const struct tsi_root *root, unsigned threads,
 	free(s.name);
 	free(s.names.base);
 	return err;
+}
+
+int tsi_webdataset_scan(const struct tsi_root *root,
+			const struct tsi_format_opts *o, struct tsi_table *t)
+{
+	return scan_shards(root, o, false, t);
+}
+
+int tsi_webdataset_scan_bare(const struct tsi_root *root,
+			     const struct tsi_format_opts *o,
+			     struct tsi_table *t)
+{
+	return scan_shards(root, o, true, t);
 }

@@ -20,8 +20,14 @@
 #include "data/webdataset/label.h"
 #include "data/webdataset/tar.h"
 
-/* Images by rank: where a sample has several, the first of them counts. */
-static const char *const image[] = { "jpg", "png", "jpeg", "webp" };
+/*
+ * Images by rank: where a sample has several, the first of them counts.  What
+ * can be read of the extensions that the webdataset package decodes as images,
+ * and AVIF.
+ */
+static const char *const image[] = { "jpg", "png",  "jpeg", "webp", "gif",
+				     "tif", "tiff", "bmp",  "ppm",  "pgm",
+				     "pnm", "jpe",  "jfif", "dib",  "avif" };
 #define IMAGES (sizeof(image) / sizeof(image[0]))
 
 enum { CLS = IMAGES, JSON }; /* other files that mean something */
@@ -182,7 +188,7 @@ static int end_group(struct reading *r)
 		s->without++;
 		return 0;
 	}
-	if (g->source == FROM_NOTHING)
+	if (g->source == FROM_NOTHING && !s->bare)
 		return no_label(r);
 	err = tsi_text_grow(&s->row, s->rows, &s->row_cap, sizeof(*s->row));
 	if (err)
@@ -325,6 +331,8 @@ static int take_member(struct reading *r)
 	what = meaning(suffix);
 	if (what < 0)
 		return note_dotted(r->shard, r->m.name, suffix);
+	if (what >= CLS && r->shard->bare)
+		return 0;
 	if (what == CLS)
 		return take_cls(r);
 	return what == JSON ? take_json(r) : take_image(r, (unsigned)what);

@@ -5,6 +5,7 @@
 #ifndef TSI_DATA_WEBDATASET_SHARD_H
 #define TSI_DATA_WEBDATASET_SHARD_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "data/root.h"
@@ -21,6 +22,7 @@ struct tsi_shard_row {
 
 struct tsi_shard {
 	const char *path; /* below the root */
+	bool bare;        /* samples need no label, and none is read */
 	struct tsi_stamp stamp;
 	struct tsi_text text;
 	struct tsi_shard_row *row;
@@ -36,13 +38,13 @@ struct tsi_shard {
 };
 
 /*
- * Read the headers of shard s, all zero but its path.  Logs a warning where the
+ * Read the headers of shard s, all zero but its path and bare.  Logs a warning where the
  * shard is damaged.  Fails with EDATA, ESYS, ENOMEM.
  */
 int tsi_shard_read(const struct tsi_root *root, struct tsi_shard *s);
 
 /* What a file's name ends in for that it is an image, for messages. */
-#define TSI_SHARD_IMAGES ".jpg, .jpeg, .png or .webp"
+#define TSI_SHARD_IMAGES ".jpg, .png, .webp or another image's extension"
 
 /* Why a file's kind wasn't seen: "%s" is the name of such a file. */
 #define TSI_SHARD_DOTTED \

@@ -44,9 +44,21 @@ static const struct tsock_field fields[] = { TSI_FORMAT_IMAGE_FIELDS };
 
 const struct tsi_format tsi_format_webdataset = {
 	.name = "webdataset",
-	.layout = "-webdataset",
+	.layout = "-webdataset-2",
 	.open = open_root,
 	.scan = tsi_webdataset_scan,
+	.locate = tsi_table_locate,
+	.label = tsi_table_label,
+	.fields = fields,
+	.nfields = sizeof(fields) / sizeof(fields[0]),
+};
+
+const struct tsi_format tsi_format_webdataset_bare = {
+	.name = "webdataset",
+	.layout = "-shards-2",
+	.unlabelled = true,
+	.open = open_root,
+	.scan = tsi_webdataset_scan_bare,
 	.locate = tsi_table_locate,
 	.label = tsi_table_label,
 	.fields = fields,

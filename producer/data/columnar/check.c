@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * check.c - one look at all bytes of a table, by several threads.
+ *
+ * A piece of a column is hashed and checked by one thread, so that its bytes
+ * come from memory once.
+ */
+#include "data/columnar/check.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/hash.h"
+#include "data/mapped.h"
+#include "data/parallel.h"
+#include "tsock/common.h"
+
+#define PIECE (256u << 10) /* bytes, or so: fits a processor's own cache */
+
+enum verdict {
+	GOOD,
+	CUT,     /* the file was cut short meanwhile */
+	NO_FILE, /* a range in a file that isn't there */
+	NO_BYTES,
+	NO_CLASS,
+	NO_END, /* of a text */
+	BACKWARDS,
+};
+
+struct column {
+	const struct tsi_columnar_entry *e;
+	const uint8_t *data; /* the file's, or a copy */
+	const struct tsi_columnar_limits *limits;
+};
+
+struct piece {
+	const struct column *column;
+	uint64_t first, last; /* rows */
+	uint64_t hash;
+	struct tsi_columnar_longest longest;
+	enum verdict verdict;
+	uint64_t bad; /* which row, and its number */
+	int64_t value;
+};
+
+/* ---- a piece ---- */
+
+static void condemn(struct piece *p, enum verdict v, uint64_t row,
+		    int64_t value)
+{
+	p->verdict = v;
+	p->bad = row;
+	p->value = value;
+}
+
+static void look_at_ranges(struct piece *p)
+{
+	const struct tsi_columnar_range *r = (const void *)p->column->data;
+	uint64_t files = p->column->limits->files;
+	bool bad = false;
+
+	for (uint64_t i = p->first; i < p->last; i++)
+		bad |= (r[i].file >= files) | (!r[i].length & !!r[i].offset);
+	for (uint64_t i = p->first; bad && i < p->last; i++) {
+		struct tsi_columnar_range is = r[i];
+
+		if (is.file >= files || (!is.length && is.offset)) {
+			condemn(p, is.file >= files ? NO_FILE : NO_BYTES, i,
+				is.file);
+			return;
+		}
+	}
+}
+
+static void look_at_classes(struct piece *p)
+{
+	const int64_t *label = (const void *)p->column->data;
+	const struct tsi_columnar_limits *l = p->column->limits;
+
+	for (uint64_t i = p->first; i < p->last; i++) {
+		/* Once: what is checked is what is kept. */
+		int64_t is = *(const volatile int64_t *)&label[i];
+
+		if (is < 0 || (uint64_t)is >= l->classes) {
+			condemn(p, NO_CLASS, i, is);
+			return;
+		}
+		l->labels[i] = (uint32_t)is;
+	}
+}
+
+/* Rows that begin at numbers, in items of so many bytes; hashes them. */
+static void look_at_starts(struct piece *p, size_t item)
+{
+	const struct tsi_columnar_entry *e = p->column->e;
+	const volatile uint64_t *at = (const void *)p->column->data;
+	const uint8_t *items = p->column->data + (e->count + 1) * sizeof(*at);
+	uint64_t all = (e->bytes - (e->count + 1) * sizeof(*at)) / item;
+	bool text = e->kind == TSI_COLUMNAR_TEXT;
+	uint64_t begin = at[p->first], end = begin, from = begin;
+
+	for (uint64_t i = p->first; i < p->last; i++, from = end) {
+		end = at[i + 1];
+		if (end < from || end > all) {
+			condemn(p, text ? NO_END : BACKWARDS, i, 0);
+			return;
+		}
+		if (text && (end == from || items[end - 1])) {
+			condemn(p, NO_END, i, 0);
+			return;
+		}
+		if (end - from > p->longest.items)
+			p->longest =
+				(struct tsi_columnar_longest){ end - from, i };
+	}
+	p->hash = tsi_hash(p->column->data + p->first * sizeof(*at),
+			   (p->last - p->first) * sizeof(*at), 0);
+	p->hash = tsi_hash(items + begin * item, (end - begin) * item, p->hash);
+}
+
+static void look_at_piece(void *arg)
+{
+	struct piece *p = arg;
+	const struct tsi_columnar_entry *e = p->column->e;
+	size_t bytes = tsi_columnar_item(e);
+
+	if (e->kind == TSI_COLUMNAR_TEXT || e->kind == TSI_COLUMNAR_RAGGED) {
+		look_at_starts(p, bytes);
+		return;
+	}
+	p->hash = tsi_hash(p->column->data + p->first * bytes,
+			   (p->last - p->first) * bytes, 0);
+	if (e->kind == TSI_COLUMNAR_RANGES && p->column->limits->files)
+		look_at_ranges(p);
+	if (e == p->column->limits->label)
+		look_at_classes(p);
+}
+
+static int look_at_pieces(void *arg, uint64_t first, uint64_t last)
+{
+	struct piece *p = arg;
+
+	for (uint64_t i = first; i < last; i++)
+		if (!tsi_mapped_look(look_at_piece, &p[i]))
+			p[i].verdict = CUT;
+	return 0;
+}
+
+/* ---- columns ---- */
+
+static int fail_piece(const struct tsi_columnar *c, const struct piece *p)
+{
+	const struct tsi_columnar_entry *e = p->column->e;
+	const char *path = tsi_columnar_path(c);
+
+	switch (p->verdict) {
+	case NO_FILE:
+		return tsi_err(TSOCK_EDATA,
+			       "%s: row %" PRIu64 " is in file %" PRId64
+			       ", and there are %" PRIu64 " files",
+			       path, p->bad, p->value,
+			       p->column->limits->files);
+	case NO_BYTES:
+		return tsi_err(TSOCK_EDATA, "%s: row %" PRIu64 " has no bytes",
+			       path, p->bad);
+	case NO_CLASS:
+		return tsi_err(TSOCK_EDATA,
+			       "%s: row %" PRIu64 " is of class %" PRId64
+			       ", and there are %" PRIu64 " classes",
+			       path, p->bad, p->value,
+			       p->column->limits->classes);
+	case NO_END:
+		return tsi_columnar_fail(c, e, "has a text without an end");
+	case BACKWARDS:
+		return tsi_columnar_fail(
+			c, e, "has a row that ends before it begins");
+	case CUT:
+		return tsi_columnar_fail(c, e,
+					 "was cut short while it was "
+					 "read");
+	case GOOD:
+		break;
+	}
+	return 0;
+}
+
+/* Rows of a piece: what is in one depends on the file alone, as hashes do. */
+static uint64_t rows_of_piece(const struct tsi_columnar_entry *e)
+{
+	uint64_t each = e->count ? e->bytes / e->count : 0;
+
+	return each > PIECE ? 1 : PIECE / (each ? each : 1);
+}
+
+static uint64_t pieces_of(const struct tsi_columnar_entry *e)
+{
+	uint64_t rows = rows_of_piece(e);
+
+	return e->count / rows + !!(e->count % rows);
+}
+
+static void divide(const struct column *k, struct piece *p)
+{
+	uint64_t rows = rows_of_piece(k->e), n = pieces_of(k->e);
+
+	for (uint64_t i = 0; i < n; i++) {
+		p[i] = (struct piece){ .column = k, .first = i * rows };
+		p[i].last = i + 1 < n ? (i + 1) * rows : k->e->count;
+	}
+}
+
+/* The longest row of the first piece with one so long; goes on from *hash. */
+static int sum_up(const struct tsi_columnar *c, const struct piece *p,
+		  uint64_t n, struct tsi_columnar_longest *longest,
+		  uint64_t *hash)
+{
+	*longest = (struct tsi_columnar_longest){ .items = 0 };
+	for (uint64_t i = 0; i < n; i++) {
+		if (p[i].verdict != GOOD)
+			return fail_piece(c, &p[i]);
+		if (p[i].longest.items > longest->items)
+			*longest = p[i].longest;
+		*hash = tsi_hash(&p[i].hash, sizeof(p[i].hash), *hash);
+	}
+	return 0;
+}
+
+static int look_at(const struct tsi_columnar *c, const struct column *k,
+		   unsigned columns, unsigned threads,
+		   struct tsi_columnar_longest *longest, uint64_t *hash)
+{
+	struct piece *all;
+	uint64_t n = 0, at = 0;
+	int err = 0;
+
+	for (unsigned i = 0; i < columns; i++)
+		n += pieces_of(k[i].e);
+	all = calloc(n + 1, sizeof(*all));
+	if (!all)
+		return tsi_err(TSOCK_ENOMEM, "no memory to check the table %s",
+			       tsi_columnar_path(c));
+	for (unsigned i = 0; i < columns; at += pieces_of(k[i++].e))
+		divide(&k[i], all + at);
+	tsi_parallel(threads, n, 1, look_at_pieces, all);
+	at = 0;
+	for (unsigned i = 0; i < columns && !err; at += pieces_of(k[i++].e))
+		err = sum_up(c, all + at, pieces_of(k[i].e), &longest[i], hash);
+	free(all);
+	return err;
+}
+
+int tsi_columnar_check(struct tsi_columnar *c,
+		       const struct tsi_columnar_limits *l, unsigned threads,
+		       uint64_t *hash)
+{
+	struct column k[TSI_COLUMNAR_COLUMNS];
+	unsigned n = tsi_columnar_count(c);
+
+	for (unsigned i = 0; i < n; i++) {
+		const struct tsi_columnar_entry *e = tsi_columnar_at(c, i);
+
+		k[i] = (struct column){ e, tsi_columnar_data(c, e), l };
+	}
+	*hash = tsi_columnar_hash(c);
+	return look_at(c, k, n, threads, tsi_columnar_longests(c), hash);
+}
+
+/* ---- copies ---- */
+
+struct copy {
+	uint8_t *to;
+	const uint8_t *from;
+	uint64_t bytes;
+};
+
+static int copy_pieces(void *arg, uint64_t first, uint64_t last)
+{
+	const struct copy *c = arg;
+	uint64_t at = first * PIECE;
+	uint64_t end = last * PIECE < c->bytes ? last * PIECE : c->bytes;
+
+	return tsi_mapped_copy(c->to + at, c->from + at, end - at)
+		       ? 0
+		       : TSOCK_EDATA;
+}
+
+int tsi_columnar_load(const struct tsi_columnar *c,
+		      const struct tsi_columnar_entry *e, unsigned threads,
+		      uint64_t **out)
+{
+	const struct tsi_columnar_limits none = { .files = 0 };
+	struct copy copy = { malloc(e->bytes), tsi_columnar_data(c, e),
+			     e->bytes };
+	struct column k = { e, copy.to, &none };
+	struct tsi_columnar_longest longest;
+	uint64_t hash = 0;
+	int err;
+
+	if (!copy.to)
+		return tsi_err(TSOCK_ENOMEM,
+			       "no memory for the column %s of the table %s",
+			       e->name, tsi_columnar_path(c));
+	if (tsi_parallel(threads, e->bytes / PIECE + 1, 1, copy_pieces, &copy))
+		err = tsi_columnar_fail(c, e,
+					"was cut short while it was "
+					"read");
+	else
+		err = tsi_columnar_check_ends(c, e, copy.to);
+	if (!err)
+		err = look_at(c, &k, 1, threads, &longest, &hash);
+	if (err)
+		free(copy.to);
+	else
+		*out = (uint64_t *)(void *)copy.to;
+	return err;
+}
