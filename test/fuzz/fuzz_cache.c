@@ -18,7 +18,7 @@ struct head {
 	char magic[8];
 	uint32_t version, endian;
 	uint64_t checksum, count, paths_len, names_len, nbad;
-	uint32_t classes, stamps, probed, columns;
+	uint32_t classes, stamps, probe, columns;
 };
 
 static char base[256], tree[300], cache[300], file[600];
@@ -234,7 +234,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	write_file(copy, size - 1);
 	free(copy);
 	o.sniff = data[0] & 2 ? sniff : NULL;
-	c.probed = o.sniff != NULL;
+	c.probe = o.sniff ? 1 : 0;
 
 	never(tsi_root_open(&r, real_root));
 	loaded = tsi_cache_load(&r, &c, &t, &bad, &nbad);

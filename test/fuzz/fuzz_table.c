@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * fuzz_table.c - any bytes are the file of a table: one that is taken has rows
- * whose files, classes and values can all be asked for.
+ * whose files, classes and values can all be asked for, even if the file is
+ * written over and cut short meanwhile.
  *
  * The checksum of the head is put right: it only keeps what is wrong from being
  * looked at.
  */
 #include "corpus.h"
 #include "data/format.h"
+#include "test/lib/old_file.h"
 #include "test/lib/table_gen.h"
 #include "tsock/tsock.h"
 
@@ -46,19 +48,29 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 static void write_input(const uint8_t *data, size_t size)
 {
 	static _Alignas(64) uint8_t copy[MOST];
-	static const struct timespec past[2] = { { .tv_sec = 1 },
-						 { .tv_sec = 1 } };
-	FILE *f = fopen(path, "w");
 
-	never(!f);
 	if (size > MOST)
 		size = MOST;
 	memcpy(copy, data, size);
 	table_gen_sign(copy, size);
-	never(fwrite(copy, 1, size, f) != size);
+	never(!old_file_write(path, copy, size));
+}
+
+/* Other bytes in the same file, and later fewer of them. */
+static void write_over(size_t size, bool cut)
+{
+	static uint8_t copy[MOST];
+	FILE *f = fopen(path, "r+");
+	size_t n;
+
+	never(!f);
+	n = fread(copy, 1, sizeof(copy), f);
+	for (size_t i = sizeof(struct tsi_columnar_head); i < n; i++)
+		copy[i] = (uint8_t)(copy[i] + (i * 7 % (size % 61 + 2) == 0));
+	rewind(f);
+	never(fwrite(copy, 1, n, f) != n);
 	never(fclose(f));
-	/* A file that has only just changed is waited for. */
-	never(utimensat(AT_FDCWD, path, past, 0));
+	never(cut && truncate(path, 0));
 }
 
 static void ask_all(const struct tsi_table *t)
@@ -86,16 +98,23 @@ static void ask_all(const struct tsi_table *t)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+	const struct tsi_format_opts o = { .threads = 1 };
 	struct tsi_table t = { .block = NULL };
 	struct tsi_root root;
 
 	write_input(data, size);
 	tsi_root_init(&root);
 	never(tsi_format_open(&tsi_format_table, path, &root));
-	if (tsi_format_scan(&tsi_format_table, &root, 1, &t) == 0)
+	if (tsi_format_scan(&tsi_format_table, &root, &o, &t) == 0) {
+		if (size % 2)
+			ask_all(&t);
+		write_over(size, false);
 		ask_all(&t);
-	else
+		write_over(size, true);
+		ask_all(&t);
+	} else {
 		never(!tsock_errmsg()[0]);
+	}
 	tsi_table_clear(&t);
 	tsi_root_close(&root);
 	return 0;

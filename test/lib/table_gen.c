@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * table_gen.c - the file of a table of three rows, with a column of each kind.
+ * table_gen.c - the file of a table of three rows, with columns of each kind.
  */
 #include "test/lib/table_gen.h"
 
@@ -10,7 +10,7 @@
 
 #include "tsock/common.h"
 
-#define COLUMNS 7u
+#define COLUMNS 9u
 
 static void put(struct table_gen *t, const char *name, unsigned kind,
 		unsigned dtype, uint32_t n, uint64_t count, const void *data,
@@ -46,6 +46,19 @@ static void put_texts(struct table_gen *t, const char *name,
 	    (n + 1) * sizeof(*at) + at[n]);
 }
 
+/* An entry's n is the shape of an item. */
+static void put_ragged(struct table_gen *t, const char *name, unsigned dtype,
+		       uint32_t n, const uint64_t at[4], const void *items,
+		       size_t len)
+{
+	char data[512];
+
+	memcpy(data, at, 4 * sizeof(*at));
+	memcpy(data + 4 * sizeof(*at), items, len);
+	put(t, name, TSI_COLUMNAR_RAGGED, dtype, n, 3, data,
+	    4 * sizeof(*at) + len);
+}
+
 void table_gen_make(struct table_gen *t)
 {
 	static const char *const files[] = { ".", "a.bin" };
@@ -57,6 +70,10 @@ void table_gen_make(struct table_gen *t)
 							   { 13, 1, 1 } };
 	static const int64_t label[] = { 1, 0, 1 };
 	static const float pose[] = { 1, 2, 3, 4, 5, 6 };
+	static const uint64_t token_at[] = { 0, 3, 3, 4 };
+	static const int64_t token[] = { 7, 8, 9, 10 };
+	static const uint64_t spot_at[] = { 0, 0, 2, 3 };
+	static const float spot[] = { 1, 2, 3, 4, 5, 6 };
 
 	memset(t, 0, sizeof(*t));
 	t->head = (struct tsi_columnar_head *)t->bytes;
@@ -71,6 +88,8 @@ void table_gen_make(struct table_gen *t)
 	put(t, "pose", TSI_COLUMNAR_VALUES, TSOCK_F32, 2, 3, pose,
 	    sizeof(pose));
 	put_texts(t, "note", notes, 3);
+	put_ragged(t, "token", TSOCK_I64, 0, token_at, token, sizeof(token));
+	put_ragged(t, "spot", TSOCK_F32, 2, spot_at, spot, sizeof(spot));
 	memcpy(t->head->magic, TSI_COLUMNAR_MAGIC, sizeof(t->head->magic));
 	t->head->version = TSI_COLUMNAR_VERSION;
 	t->head->endian = TSI_COLUMNAR_ENDIAN;

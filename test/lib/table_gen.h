@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * table_gen.h - the file of a table of three rows, with a column of each kind.
+ * table_gen.h - the file of a table of three rows, with columns of each kind.
  */
 #ifndef TEST_LIB_TABLE_GEN_H
 #define TEST_LIB_TABLE_GEN_H
@@ -22,7 +22,8 @@ struct table_gen {
 /*
  * image: the whole of ".", 9 bytes of a.bin, 1 byte of it; classes cat and dog;
  * keys one, two, three; labels 1, 0, 1; pose, float32 [2], counts from 1; notes
- * "", "ab", "c".
+ * "", "ab", "c"; ragged token, int64: 7 8 9, none, 10; and spot, float32 [2]:
+ * none, 1 2 and 3 4, 5 6.
  */
 void table_gen_make(struct table_gen *t);
 

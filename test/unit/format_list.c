@@ -105,13 +105,14 @@ static int fill(FILE *f, const struct tsi_root *r, struct tsi_table *t)
 	return 0;
 }
 
-static int scan(const struct tsi_root *r, unsigned threads, struct tsi_table *t)
+static int scan(const struct tsi_root *r, const struct tsi_format_opts *o,
+		struct tsi_table *t)
 {
 	int fd = tsi_root_openat(r, NAME, O_RDONLY | O_CLOEXEC);
 	FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
 	int err;
 
-	(void)threads;
+	(void)o;
 	if (!f)
 		return tsi_err_sys("open %s/" NAME, tsi_root_path(r));
 	err = fill(f, r, t);

@@ -50,12 +50,14 @@ static void every_container_is_known_by_its_name(void **state)
 		{ "train-images-idx3-ubyte.gz", "IDX (MNIST)" },
 		{ "a.parquet", "Parquet" },
 		{ "data-00000-of-00002.arrow", "Arrow" },
+		{ "train.bin", "binary" },
 		{ "a.zip", "zip" },
 		{ "a.pt", "PyTorch or pickle" },
 		{ "labels.csv", "CSV" },
 		{ "metadata.jsonl", "JSON" },
 		{ "a.txt", "text" },
-		{ "a.mp4", "video or audio" },
+		{ "a.mp4", "video" },
+		{ "a.Opus", "audio" },
 	};
 
 	(void)state;
@@ -192,7 +194,7 @@ static void classes_without_images_are_allowed_where_asked(void **state)
 		assert_int_equal(tsi_index_label(x, 1), 2);
 		tsi_index_close(x);
 	}
-	/* A scan that was kept so is none for those who don't ask for it. */
+	/* A cached scan with empty classes isn't used without the option. */
 	o.allow_empty = false;
 	assert_int_equal(tsi_index_open(&o, &x), TSOCK_EDATA);
 	assert_non_null(strstr(tsock_errmsg(), "b holds no files"));

@@ -30,7 +30,7 @@ static const char *const words[] = { TSI_FORMATS(WORD) };
 
 static void every_format_of_the_table_is_whole(void **state)
 {
-	char all[200] = "";
+	char all[400] = "";
 
 	(void)state;
 	for (unsigned k = 0; k < FORMATS; k++) {
@@ -39,9 +39,14 @@ static void every_format_of_the_table_is_whole(void **state)
 		assert_string_equal(f->name, words[k]);
 		assert_true(f->open && f->scan && f->locate && f->label);
 		assert_null(strchr(f->layout, '/'));
-		assert_int_equal(f->nfields, 2);
-		assert_string_equal(f->fields[0].name, "image");
-		assert_string_equal(f->fields[1].name, "label");
+		/* Or its samples are known to have no image. */
+		if (f->nfields || !f->look) {
+			assert_int_equal(f->nfields, 2);
+			assert_string_equal(f->fields[0].name,
+					    strcmp(f->name, "audio") ? "image"
+								     : "audio");
+			assert_string_equal(f->fields[1].name, "label");
+		}
 		snprintf(all + strlen(all), sizeof(all) - strlen(all), "%s%s",
 			 k ? "|" : "", words[k]);
 	}

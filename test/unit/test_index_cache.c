@@ -196,6 +196,28 @@ static void a_scan_without_a_probe_does_not_stand_in_for_one(void **state)
 	tsi_index_close(x);
 }
 
+static void
+a_scan_by_a_build_of_other_formats_does_not_stand_in_for_one(void **state)
+{
+	struct tsi_index_opts o = cached_options();
+	struct tsi_index *x;
+
+	(void)state;
+	tree_put("a/1.jpg", "ok");
+	tsi_index_close(tree_open(o));
+	o.sniffs = 1;
+	x = tree_open(o);
+	assert_false(tsi_index_cached(x));
+	tsi_index_close(x);
+	x = tree_open(o);
+	assert_true(tsi_index_cached(x));
+	tsi_index_close(x);
+	o.sniffs = 0;
+	x = tree_open(o);
+	assert_false(tsi_index_cached(x));
+	tsi_index_close(x);
+}
+
 static void a_cache_that_cannot_be_written_is_no_error(void **state)
 {
 	struct tsi_index_opts o = tree_options();
@@ -409,6 +431,7 @@ int main(void)
 		TEST(a_change_right_after_the_scan_is_seen),
 		TEST(a_mended_file_is_good_although_cached),
 		TEST(a_scan_without_a_probe_does_not_stand_in_for_one),
+		TEST(a_scan_by_a_build_of_other_formats_does_not_stand_in_for_one),
 		TEST(a_cache_that_cannot_be_written_is_no_error),
 		TEST(a_damaged_cache_is_as_none),
 		TEST(a_forged_cache_does_no_harm),

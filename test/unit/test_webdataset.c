@@ -147,6 +147,39 @@ static void a_sample_is_a_run_of_files_of_one_key(void **state)
 	tsi_index_close(x);
 }
 
+/* All that the producer reads, and no others; the ranks are those of the list. */
+static void images_of_every_format_are_samples(void **state)
+{
+	static const char *const ext[] = {
+		"jpg", "png", "jpeg", "webp", "gif",  "tif", "tiff", "bmp",
+		"ppm", "pgm", "pnm",  "jpe",  "jfif", "dib", "avif"
+	};
+	const unsigned n = sizeof(ext) / sizeof(ext[0]);
+	struct tar_gen t = { 0 };
+	struct tsi_index *x;
+	char name[20];
+
+	(void)state;
+	for (unsigned i = 0; i < n; i++) {
+		snprintf(name, sizeof(name), "%02u.%s", i, ext[i]);
+		shard_add(&t, name);
+		/* One that comes later in the list doesn't count. */
+		snprintf(name, sizeof(name), "%02u.%s", i,
+			 i + 1 < n ? ext[i + 1] : "jp2");
+		tar_gen_text(&t, name, "no image");
+		snprintf(name, sizeof(name), "%02u.cls", i);
+		tar_gen_text(&t, name, "1");
+	}
+	tar_gen_text(&t, "99.jp2", "what isn't read");
+	x = shard_open_one(&t);
+	assert_int_equal(tsi_index_count(x), n);
+	for (unsigned i = 0; i < n; i++) {
+		snprintf(name, sizeof(name), "%02u.%s", i, ext[i]);
+		shard_expect(x, i, name, 1);
+	}
+	tsi_index_close(x);
+}
+
 static void names_and_sizes_of_every_tar_format_are_read(void **state)
 {
 	char longer[300], pax[400];
@@ -460,6 +493,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(shards_give_the_samples_of_a_tree),
 		TEST(a_sample_is_a_run_of_files_of_one_key),
+		TEST(images_of_every_format_are_samples),
 		TEST(names_and_sizes_of_every_tar_format_are_read),
 		TEST(a_label_may_come_from_json),
 		TEST(a_label_that_is_elsewhere_or_no_number_is_said_so),
