@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/err.h"
@@ -15,10 +16,12 @@
 #include "data/doubt.h"
 #include "data/empty.h"
 #include "data/format.h"
+#include "data/labels/labels.h"
 #include "data/packed/pack.h"
 #include "data/probe.h"
 #include "data/names.h"
 #include "data/select.h"
+#include "data/weights.h"
 
 struct tsi_index {
 	const struct tsi_format *format;
@@ -26,13 +29,15 @@ struct tsi_index {
 	struct tsi_table table;
 	bool cached;
 	struct tsi_select *select; /* NULL: all */
+	struct tsi_labels *labels; /* NULL: those of the data set */
 	bool (*foreign)(const char *name);
 	uint8_t *
 		judged; /* by class, enum tsi_doubt; NULL: nothing is presumed */
+	uint32_t *scanned; /* each row's class there, if labels changed it */
 	uint64_t all;
 	uint64_t looked, looked_bad; /* see tsi_index_looked() */
 	bool looked_at_all;
-	float *weight; /* NULL: without a selection */
+	struct tsi_weights weights;
 };
 
 /*
@@ -57,35 +62,6 @@ static int look_at_all(struct tsi_index *x, const struct tsi_probe_opts *probe)
 	x->looked_at_all = true;
 	tsi_table_forget_bad(&x->table);
 	return tsi_probe(&x->root, probe, &x->table, NULL, tsi_index_count(x));
-}
-
-static int ascending(const void *a, const void *b)
-{
-	uint64_t i = *(const uint64_t *)a, j = *(const uint64_t *)b;
-
-	return (i > j) - (i < j);
-}
-
-/*
- * The samples to look at, in their order, each once: some of all, none of a
- * format that kept its index, those that the scan calls bad, and the others.
- */
-static uint64_t choose_looks(const struct tsi_index *x, const uint64_t *others,
-			     uint64_t nothers, uint64_t *which)
-{
-	uint64_t count = tsi_index_count(x), some = some_of(x), n = 0, m = 0;
-
-	for (uint64_t k = 0; k < some; k++)
-		which[n++] = k * count / some;
-	for (uint64_t k = 0; k < tsi_index_bad_count(x); k++)
-		which[n++] = tsi_index_bad_at(x, k);
-	for (uint64_t k = 0; k < nothers; k++)
-		which[n++] = others[k];
-	qsort(which, n, sizeof(*which), ascending);
-	for (uint64_t k = 0; k < n; k++)
-		if (!m || which[k] != which[m - 1])
-			which[m++] = which[k];
-	return m;
 }
 
 static struct tsi_doubted doubted(const struct tsi_index *x)
@@ -117,11 +93,12 @@ static int probe_these(struct tsi_index *x, const struct tsi_probe_opts *probe,
 {
 	uint64_t n = some_of(x) + tsi_index_bad_count(x) + nothers;
 	uint64_t *which = malloc(n * sizeof(*which) + 1);
+	struct tsi_doubted d = doubted(x);
 	int err;
 
 	if (!which)
 		return tsi_err(TSOCK_ENOMEM, "no memory for an index");
-	n = choose_looks(x, others, nothers, which);
+	n = tsi_doubt_looks(&d, some_of(x), others, nothers, which);
 	tsi_table_forget_bad(&x->table);
 	err = tsi_probe(&x->root, probe, &x->table, which, n);
 	free(which);
@@ -185,8 +162,14 @@ static bool load_scan(struct tsi_index *x, const struct tsi_index_opts *opts,
 static int scan(struct tsi_index *x, const struct tsi_index_opts *opts,
 		unsigned threads, const struct tsi_probe_opts *probe)
 {
-	const struct tsi_format_opts o = { .threads = threads, .named = true };
+	const struct tsi_format_opts o = { .schema = opts->schema,
+					   .held_out = opts->held_out,
+					   .documents = opts->documents,
+					   .threads = threads,
+					   .named = opts->named ||
+						    opts->select };
 	int64_t begun = tsi_now_ms();
+	char what[40] = "samples";
 	int err;
 
 	tsi_log(TSOCK_LOG_INFO, "scanning %s", tsi_root_path(&x->root));
@@ -197,8 +180,11 @@ static int scan(struct tsi_index *x, const struct tsi_index_opts *opts,
 		err = probe_some(x, probe);
 	if (err)
 		return err;
-	tsi_log(TSOCK_LOG_INFO, "scanned: %llu files, classes: %u, in %.1f s",
-		(unsigned long long)tsi_index_count(x), tsi_index_classes(x),
+	if (!tsi_index_unlabelled(x))
+		snprintf(what, sizeof(what), "files, classes: %u",
+			 tsi_index_classes(x));
+	tsi_log(TSOCK_LOG_INFO, "scanned: %llu %s, in %.1f s",
+		(unsigned long long)tsi_index_count(x), what,
 		(double)(tsi_now_ms() - begun) / 1000);
 	return 0;
 }
@@ -210,7 +196,7 @@ static int fill_index(struct tsi_index *x, const struct tsi_index_opts *opts)
 	struct tsi_cache_opts cache = {
 		.layout = tsi_format_layout(x->format),
 		.dir = tsi_format_keeps_index(x->format) ? "" : opts->cache_dir,
-		.probe = opts->sniff ? 1 : 0,
+		.probe = opts->sniff ? opts->sniffs + 1 : 0,
 		.threads = threads,
 	};
 	struct tsi_probe_opts probe = {
@@ -242,21 +228,48 @@ static int fill_index(struct tsi_index *x, const struct tsi_index_opts *opts)
 	return err ? err : judge(x);
 }
 
+/* The classes by which rows are presumed to be bad. */
+static int keep_classes(struct tsi_index *x)
+{
+	uint64_t n = tsi_index_count(x);
+
+	if (!x->judged)
+		return 0;
+	x->scanned = malloc(n * sizeof(*x->scanned) + 1);
+	if (!x->scanned)
+		return tsi_err(TSOCK_ENOMEM, "no memory for an index");
+	for (uint64_t i = 0; i < n; i++)
+		x->scanned[i] = (uint32_t)tsi_index_label(x, i);
+	return 0;
+}
+
 /* A mistake in the file is found before a scan, which may take long. */
 static int fill_selected(struct tsi_index *x, const struct tsi_index_opts *opts)
 {
+	float *own = NULL;
 	int err = 0;
 
 	if (opts->select)
 		err = tsi_select_open(opts->select, &x->select);
+	if (!err && opts->labels)
+		err = tsi_labels_open(opts->labels, tsi_root_path(&x->root),
+				      &x->labels);
 	if (!err)
 		err = fill_index(x, opts);
+	if (!err && x->labels)
+		err = tsi_labels_apply(x->labels, x->format, &x->table,
+				       opts->threads ? opts->threads : 4);
 	if (err)
 		return err;
 	x->all = tsi_index_count(x);
-	if (!x->select)
-		return 0;
-	return tsi_select_apply(x->select, x->format, &x->table, &x->weight);
+	if (x->select)
+		err = tsi_select_apply(x->select, x->format, &x->table, &own);
+	if (!err)
+		err = tsi_weights_find(&x->weights, &x->table, own);
+	if (err || !x->labels)
+		return err;
+	err = keep_classes(x);
+	return err ? err : tsi_labels_finish(x->labels, x->format, &x->table);
 }
 
 int tsi_index_open(const struct tsi_index_opts *opts, struct tsi_index **out)
@@ -287,8 +300,10 @@ void tsi_index_close(struct tsi_index *x)
 {
 	if (!x)
 		return;
-	free(x->weight);
+	tsi_weights_clear(&x->weights);
 	free(x->judged);
+	free(x->scanned);
+	tsi_labels_close(x->labels);
 	tsi_select_close(x->select);
 	tsi_table_clear(&x->table);
 	tsi_root_close(&x->root);
@@ -315,16 +330,38 @@ const char *tsi_index_class(const struct tsi_index *x, uint32_t i)
 	return tsi_table_class(&x->table, i);
 }
 
+bool tsi_index_unlabelled(const struct tsi_index *x)
+{
+	const struct tsi_columns *c = tsi_table_columns(&x->table);
+	/* No folder is called so. */
+	bool none = tsi_table_classes(&x->table) == 1 &&
+		    !strcmp(tsi_table_class(&x->table, 0), ".");
+
+	return x->labels ? !tsi_labels_classed(x->labels)
+	       : c       ? !tsi_columns_classed(c)
+			 : none || tsi_format_unlabelled(x->format);
+}
+
 int64_t tsi_index_label(const struct tsi_index *x, uint64_t i)
 {
 	return tsi_format_label(x->format, &x->table, i);
+}
+
+unsigned tsi_index_label_run(const struct tsi_index *x, uint64_t i,
+			     int64_t to[TSI_INDEX_RUN])
+{
+	uint64_t left = tsi_index_count(x) - i;
+	unsigned n = left < TSI_INDEX_RUN ? (unsigned)left : TSI_INDEX_RUN;
+
+	tsi_format_labels(x->format, &x->table, i, n, to);
+	return n;
 }
 
 const char *tsi_index_path(const struct tsi_index *x, uint64_t i)
 {
 	struct tsi_location at;
 
-	tsi_format_locate(x->format, &x->table, i, &at);
+	tsi_format_locate_bytes(x->format, &x->table, i, &at);
 	return at.path;
 }
 
@@ -372,12 +409,32 @@ uint64_t tsi_index_all(const struct tsi_index *x)
 
 float tsi_index_weight(const struct tsi_index *x, uint64_t i)
 {
-	return x->weight ? x->weight[i] : 1;
+	return tsi_weights_at(&x->weights, i);
+}
+
+bool tsi_index_weighs(const struct tsi_index *x)
+{
+	return tsi_weights_any(&x->weights);
+}
+
+bool tsi_index_weight_is_field(const struct tsi_index *x)
+{
+	return tsi_weights_own(&x->weights);
 }
 
 const char *tsi_index_key(const struct tsi_index *x, uint64_t i, size_t *len)
 {
 	return tsi_names_key(x->format, &x->table, i, len);
+}
+
+const char *tsi_index_labels(const struct tsi_index *x)
+{
+	return x->labels ? tsi_labels_path(x->labels) : NULL;
+}
+
+uint64_t tsi_index_labels_fingerprint(const struct tsi_index *x)
+{
+	return tsi_labels_fingerprint(x->labels);
 }
 
 const struct tsi_columns *tsi_index_columns(const struct tsi_index *x)
@@ -387,15 +444,25 @@ const struct tsi_columns *tsi_index_columns(const struct tsi_index *x)
 
 uint64_t tsi_index_weights_fingerprint(const struct tsi_index *x)
 {
-	return x->weight ? tsi_hash(x->weight,
-				    tsi_index_count(x) * sizeof(*x->weight), 0)
-			 : 0;
+	return tsi_weights_fingerprint(&x->weights);
 }
 
 void tsi_index_locate(const struct tsi_index *x, uint64_t i,
 		      struct tsi_location *out)
 {
 	tsi_format_locate(x->format, &x->table, i, out);
+}
+
+void tsi_index_locate_bytes(const struct tsi_index *x, uint64_t i,
+			    struct tsi_location *out)
+{
+	tsi_format_locate_bytes(x->format, &x->table, i, out);
+}
+
+void tsi_index_locate_other(const struct tsi_index *x, unsigned k, uint64_t i,
+			    struct tsi_location *out)
+{
+	tsi_format_locate_other(x->format, &x->table, k, i, out);
 }
 
 bool tsi_index_bad(const struct tsi_index *x, uint64_t i)
@@ -426,18 +493,13 @@ bool tsi_index_presumes(const struct tsi_index *x)
 bool tsi_index_presumed(const struct tsi_index *x, uint64_t i)
 {
 	struct tsi_doubted d = doubted(x);
-	struct tsi_location at;
-	enum tsi_doubt j;
 
 	if (!x->judged || tsi_index_bad(x, i))
 		return false;
-	/* It has a size: it was looked at, and is good. */
-	tsi_index_locate(x, i, &at);
-	if (at.size)
-		return false;
-	j = (enum tsi_doubt)x->judged[tsi_index_label(x, i)];
-	return j == TSI_DOUBT_ALL ||
-	       (j == TSI_DOUBT_NAMES && tsi_doubt_foreign(&d, i));
+	return tsi_doubt_presumes(&d, x->judged,
+				  x->scanned ? x->scanned[i]
+					     : (uint64_t)tsi_index_label(x, i),
+				  i);
 }
 
 uint64_t tsi_index_looked(const struct tsi_index *x, uint64_t *n)
@@ -458,9 +520,15 @@ bool tsi_index_same_folder(const struct tsi_index *x, const struct tsi_index *y)
 
 bool tsi_index_look(const struct tsi_index *x, uint64_t *now)
 {
+	uint64_t file;
 	/* What is read is the folder that was opened, wherever it is now. */
-	return !tsi_root_replaced(&x->root, now) &&
-	       tsi_cache_look(&x->root, &x->table, now);
+	bool same = !tsi_root_replaced(&x->root, now) &&
+		    tsi_cache_look(&x->root, &x->table, now);
+
+	if (!x->labels || tsi_labels_look(x->labels, &file))
+		return same;
+	*now = same ? file : tsi_hash(&file, sizeof(file), *now);
+	return false;
 }
 
 bool tsi_index_cached(const struct tsi_index *x)

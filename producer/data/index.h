@@ -19,6 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "data/documents.h"
 #include "data/table.h"
 
 struct tsi_format;
@@ -27,9 +28,14 @@ struct tsi_index; /* immutable: any thread may read */
 struct tsi_index_opts {
 	/* Where the root is a pack, it is read as one whatever is said here. */
 	const struct tsi_format *format;
+	const char *schema; /* of a sample, see format.h; NULL: wasn't given */
+	bool held_out;      /* the part for evaluation */
+	struct tsi_documents_opts documents; /* of tokens */
 	const char *root; /* the data set itself, say DIR/train */
 	/* A file that names the samples to take, see select.h; NULL: all. */
 	const char *select;
+	bool named;            /* samples' names will be asked for */
+	const char *labels;    /* see labels/spec.h; NULL: those it has */
 	bool rescan;           /* don't read the cache, but write it */
 	const char *cache_dir; /* NULL: the user's own; "": no cache */
 	unsigned threads;      /* that scan and probe; 0 means 4 */
@@ -41,6 +47,11 @@ struct tsi_index_opts {
 	 */
 	int (*sniff)(void *arg, const void *data, size_t len, bool whole);
 	void *sniff_arg;
+	/*
+	 * A number, below UINT32_MAX, for what sniff() calls good: a scan that
+	 * was kept with another number isn't taken.
+	 */
+	uint32_t sniffs;
 	/* Is a file of this name one that sniff() would reject?  Or NULL. */
 	bool (*foreign)(const char *name);
 	bool look_at_all; /* at every sample, also if the scan was kept */
@@ -71,7 +82,14 @@ bool tsi_index_looked_at_all(const struct tsi_index *x);
 uint32_t tsi_index_classes(const struct tsi_index *x);
 const char *tsi_index_class(const struct tsi_index *x, uint32_t i);
 
+/* Samples have no classes: their labels are -1, or no numbers of classes. */
+bool tsi_index_unlabelled(const struct tsi_index *x);
+
 int64_t tsi_index_label(const struct tsi_index *x, uint64_t i);
+/* Those of the samples from sample i on, at most TSI_INDEX_RUN; how many. */
+#define TSI_INDEX_RUN 1024u
+unsigned tsi_index_label_run(const struct tsi_index *x, uint64_t i,
+			     int64_t to[TSI_INDEX_RUN]);
 
 /* The file's path below the root, and the root's descriptor, for openat(). */
 const char *tsi_index_path(const struct tsi_index *x, uint64_t i);
@@ -98,8 +116,17 @@ const char *tsi_index_select(const struct tsi_index *x);
 /* The samples of the data set, those that aren't selected included. */
 uint64_t tsi_index_all(const struct tsi_index *x);
 
-/* What the selection says of sample i; 1 where it says nothing. */
+/*
+ * What the selection, or the data set's field weight, says of sample i; 1 where
+ * it says nothing.
+ */
 float tsi_index_weight(const struct tsi_index *x, uint64_t i);
+
+/* Are there any: a column, or another number than 1 in a selection? */
+bool tsi_index_weighs(const struct tsi_index *x);
+
+/* Are weights a field of their own: a selection's, not a column's? */
+bool tsi_index_weight_is_field(const struct tsi_index *x);
 
 /*
  * What sample i is called, see tsi_names_key(): *len bytes, not ended by a NUL,
@@ -110,12 +137,26 @@ const char *tsi_index_key(const struct tsi_index *x, uint64_t i, size_t *len);
 /* A number for all weights, as tsi_index_fingerprint() is for the rest. */
 uint64_t tsi_index_weights_fingerprint(const struct tsi_index *x);
 
+/*
+ * The file of their labels; NULL: they have those of the data set.  A number
+ * for its bytes and how they are read.
+ */
+const char *tsi_index_labels(const struct tsi_index *x);
+uint64_t tsi_index_labels_fingerprint(const struct tsi_index *x);
+
 /* The fields that samples have beside image and class; NULL: none. */
 const struct tsi_columns *tsi_index_columns(const struct tsi_index *x);
 
 /* The bytes of sample i; their size is at most UINT32_MAX. */
 void tsi_index_locate(const struct tsi_index *x, uint64_t i,
 		      struct tsi_location *out);
+/* The same but for the name, which takes long the first time: for each sample. */
+void tsi_index_locate_bytes(const struct tsi_index *x, uint64_t i,
+			    struct tsi_location *out);
+
+/* The bytes of image k behind the first, of those that the columns have. */
+void tsi_index_locate_other(const struct tsi_index *x, unsigned k, uint64_t i,
+			    struct tsi_location *out);
 
 bool tsi_index_bad(const struct tsi_index *x, uint64_t i);
 
