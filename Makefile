@@ -647,7 +647,7 @@ $(PRELOAD:%.c=$(B)/%.so): $(B)/%.so: %.c $(B)/obj/flags
 
 # What helpers and fuzzers take of test/lib: files that know no cmocka.
 MADE_OBJ := $(call obj,$(patsubst %,test/lib/%.c, \
-	image_gen made_image recipes table_gen tar_gen))
+	image_gen made_image old_file recipes rows_gen table_gen tar_gen))
 
 $(B)/test/%: $(B)/obj/test/helpers/%.o $(call lone,$(HELPER)) $(MADE_OBJ) \
 		$(AR_PRODUCER) $(AR_LIB)
