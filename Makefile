@@ -47,6 +47,14 @@ AVIF    ?= $(HAVE_AVIF)
 # What pkg-config calls the image libraries that are used.
 IMAGE_LIBS = $(if $(filter 1,$(WEBP)),libwebp libwebpdemux) \
 	$(if $(filter 1,$(TIFF)),libtiff-4) $(if $(filter 1,$(AVIF)),libavif)
+# Audio files but WAV, and other sample rates; likewise 0 or 1.  MP3 came with
+# libsndfile 1.1.
+HAVE_SNDFILE := $(shell pkg-config --exists 'sndfile >= 1.1' 2>/dev/null && \
+	echo 1 || echo 0)
+SNDFILE ?= $(HAVE_SNDFILE)
+HAVE_SOXR := $(call has,soxr)
+SOXR    ?= $(HAVE_SOXR)
+AUDIO_LIBS = $(if $(filter 1,$(SNDFILE)),sndfile) $(if $(filter 1,$(SOXR)),soxr)
 # Vector code: a folder's name for each kind of processor, and what a compiler
 # for it defines.  x86 has AVX2 and AVX-512 where the processor turns out to have
 # them; arm has NEON, which all have.
@@ -144,6 +152,13 @@ ifeq ($(AVIF)$(HAVE_AVIF),10)
 $(error AVIF=1 but libavif 0.11 or newer was not found; run \
 	test/setup.sh build)
 endif
+ifeq ($(SNDFILE)$(HAVE_SNDFILE),10)
+$(error SNDFILE=1 but libsndfile 1.1 or newer was not found; run \
+	test/setup.sh build)
+endif
+ifeq ($(SOXR)$(HAVE_SOXR),10)
+$(error SOXR=1 but libsoxr was not found; run test/setup.sh build)
+endif
 ifneq ($(and $(filter file,$(origin URING)),$(OLD_URING)),)
 $(info no io_uring: liburing $(OLD_URING) is too old; files are read by pread)
 endif
@@ -158,6 +173,9 @@ $(error URING is 0 or 1)
 endif
 ifneq ($(filter-out 0 1,$(WEBP) $(TIFF) $(AVIF)),)
 $(error WEBP, TIFF and AVIF are 0 or 1)
+endif
+ifneq ($(filter-out 0 1,$(SNDFILE) $(SOXR)),)
+$(error SNDFILE and SOXR are 0 or 1)
 endif
 ifeq ($(filter 00 01 11,$(SIMD)$(HAVE_SIMD)),)
 $(error SIMD is 0 or, on x86-64 and aarch64, 1)
@@ -195,7 +213,7 @@ CUDA_INCLUDES := $(if $(filter 1,$(CUDA)),$(patsubst %,-isystem %/include, \
 	$(filter-out /usr,$(CUDA_HOME)))) \
 	$(if $(filter sim,$(CUDA)),-Itest/simcuda/include -Itest/simcuda)
 PKGFLAGS := $(shell pkg-config --cflags $(PACKAGES) \
-	$(IMAGE_LIBS) 2>/dev/null)
+	$(IMAGE_LIBS) $(AUDIO_LIBS) 2>/dev/null)
 
 ALL      = $(OURS) $(SANFLAGS) $(ERRFLAGS) $(CPPFLAGS) $(CFLAGS)
 ALLXX    = $(OURSXX) $(SANFLAGS) $(ERRFLAGS) $(CPPFLAGS) $(CXXFLAGS)
@@ -213,7 +231,7 @@ RPATH    = $(if $(filter sim,$(CUDA)),$(OLDTAGS) \
 PRODLIBS = $(call pkglibs,libjpeg,-ljpeg) $(call pkglibs,libpng,-lpng) \
 	$(call pkglibs,zlib,-lz) \
 	$(call pkglibs,libxxhash,-lxxhash) \
-	$(foreach l,$(IMAGE_LIBS),$(call pkglibs,$(l))) \
+	$(foreach l,$(IMAGE_LIBS) $(AUDIO_LIBS),$(call pkglibs,$(l))) \
 	$(if $(filter 1,$(URING)),$(call pkglibs,liburing,-luring)) \
 	$(LIBS) -lm
 
@@ -276,7 +294,9 @@ NEEDS_IMAGE_LIBS := $(if $(filter 0,$(WEBP)),$(NEEDS_WEBP)) \
 PRODUCER := $(filter-out $(SIMD_OUT) $(if $(filter 1,$(URING)),%/reader_none.c, \
 	%/reader_uring.c) $(NEEDS_IMAGE_LIBS) $(if $(filter 1,$(WEBP)),%/webp_none.c) \
 	$(if $(filter 1,$(TIFF)),%/tiff_none.c) \
-	$(if $(filter 1,$(AVIF)),%/avif_none.c), \
+	$(if $(filter 1,$(AVIF)),%/avif_none.c) \
+	$(if $(filter 1,$(SNDFILE)),%/sndfile_none.c,%/sndfile.c) \
+	$(if $(filter 1,$(SOXR)),%/soxr_none.c,%/soxr.c), \
 	$(wildcard producer/*.c producer/*/*.c producer/*/*/*.c))
 
 # What is installed, and the file of each that has main().
@@ -809,12 +829,15 @@ config:			## what was found and chosen
 	@echo 'build in    $(B)'
 	@echo 'compiler    $(CC): $(shell $(CC) --version 2>/dev/null | head -1)'
 	@echo 'flags       $(ALL)'
-	@$(foreach p,$(PACKAGES) liburing libwebp libtiff-4 libavif,echo '$(p): '$$(pkg-config \
+	@$(foreach p,$(PACKAGES) liburing libwebp libtiff-4 libavif sndfile \
+		soxr,echo '$(p): '$$(pkg-config \
 		--modversion $(p) 2>/dev/null || echo not found);)
 	@echo 'io_uring    $(if $(filter 1,$(URING)),yes,no: reads by pread)'
 	@echo 'WebP        $(if $(filter 1,$(WEBP)),yes,no: such files are bad)'
 	@echo 'TIFF        $(if $(filter 1,$(TIFF)),yes,no: such files are bad)'
 	@echo 'AVIF        $(if $(filter 1,$(AVIF)),yes,no: such files are bad)'
+	@echo 'libsndfile  $(if $(filter 1,$(SNDFILE)),yes,no: audio is WAV alone)'
+	@echo 'libsoxr     $(if $(filter 1,$(SOXR)),yes,no: audio is not resampled)'
 	@echo 'vectors     $(or $(SIMD_CHOSEN:%=those of the folders %/$(comma) \
 		as the processor has them),no)'
 	@echo 'CUDA        $(if $(filter sim,$(CUDA)),simulated by \
@@ -829,7 +852,7 @@ help:			## this list
 	@sed -n 's/^\([a-z_.%-]*\):.*$(hash)$(hash) \(.*\)/  make \1|\2/p' \
 		Makefile | awk -F'|' '{ printf "%-30s%s\n", $$1, $$2 }'
 	@echo
-	@echo 'Variables: B=build V=1 URING=0|1 WEBP=0|1 TIFF=0|1 AVIF=0|1'
+	@echo 'Variables: B=build V=1 URING=0|1 WEBP=0|1 TIFF=0|1 AVIF=0|1 SNDFILE=0|1 SOXR=0|1'
 	@echo '  SIMD=0|1 CUDA=0|1|sim SAN=address,undefined|thread'
 	@echo '  WERROR=1 CUDA_HOME NVCC NVCCFLAGS CC CFLAGS LDFLAGS DESTDIR'
 	@echo '  prefix bindir libdir includedir mandir docdir PYTHON3 PYTHONDIR HARDEN'

@@ -15,7 +15,9 @@ cd "$(dirname "$0")/.." || exit 1
 here=$PWD/build/aarch64
 root=$here/root
 packages='libc6-dev libzmq3-dev libjpeg-dev libpng-dev zlib1g-dev liburing-dev
-	libxxhash-dev librandom123-dev libwebp-dev libtiff-dev libcmocka-dev'
+	libxxhash-dev librandom123-dev libwebp-dev libtiff-dev
+	libsndfile1-dev libsoxr-dev
+	libcmocka-dev'
 
 cannot()
 {

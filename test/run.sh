@@ -71,7 +71,7 @@ declare -A builds=(
 		build-address-undefined/bench/mkdata'
 	[tsan]='B=build-thread SAN=thread producer tests
 		build-thread/bench/mkdata'
-	[minimal]='B=build-minimal O=build/obj CUDA=0 URING=0 WEBP=0 TIFF=0 AVIF=0
+	[minimal]='B=build-minimal O=build/obj CUDA=0 URING=0 WEBP=0 TIFF=0 AVIF=0 SNDFILE=0 SOXR=0
 		WERROR=1 producer unit-tests'
 	[scalar]='B=build-scalar O=build/obj CUDA=0 SIMD=0 WERROR=1 producer'
 	[aarch64]='B=build-aarch64 CUDA=0 WERROR=1 CC=build/aarch64/gcc

@@ -14,7 +14,7 @@ export LC_ALL
 what=${1:-build}
 build='gcc libc6-dev make pkg-config libzmq3-dev libjpeg-dev libpng-dev zlib1g-dev
 	liburing-dev libxxhash-dev librandom123-dev libwebp-dev
-	libtiff-dev libavif-dev'
+	libtiff-dev libavif-dev libsndfile1-dev libsoxr-dev'
 check='g++ clang clang-format libcmocka-dev python3 python3-venv shellcheck
 	codespell doxygen'
 
@@ -31,7 +31,8 @@ aarch64) want="$build gcc-aarch64-linux-gnu qemu-user-static" ;;
 esac
 
 # Where there is no apt-get: ask the tools themselves.  One line per thing
-# that is missing.
+# that is missing.  A build without the libraries of some
+# formats of images and audio works, too.
 probe()
 {
 	if [ "$what" = model ]; then

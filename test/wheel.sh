@@ -234,7 +234,9 @@ hidden()
 make_wheel()
 {
 	source_tree >"$temp/before"
-	backend . "build_wheel('$temp/dist', {'build-dir': '$b'})" ||
+	# Without TIFF and the like: other programs run what lies in $b.
+	O=$b/obj backend . \
+		"build_wheel('$temp/dist', {'build-dir': 'build-wheel'})" ||
 		problem "build_wheel: $(tail -n 5 "$temp/log")"
 	backend . "build_sdist('$temp')" ||
 		problem "build_sdist: $(tail -n 5 "$temp/log")"

@@ -144,8 +144,9 @@ def _make(build):
     env = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "B")}
     # The wheel has copies of what is linked: libtiff would bring libjbig, which
     # is under the GPL.
-    # libavif loads four libraries that write files.
-    for left_out in ("TIFF", "AVIF"):
+    # Those of audio and what they load would be a dozen more, and libavif loads
+    # four libraries that write files.
+    for left_out in ("TIFF", "AVIF", "SNDFILE", "SOXR"):
         env.setdefault(left_out, "0")
     with subprocess.Popen(
         command,
