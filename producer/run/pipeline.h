@@ -13,9 +13,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "audio/load.h"
 #include "data/format.h"
 #include "io/reader.h"
 #include "recipe/recipe.h"
+#include "run/sampling.h"
 #include "run/verdict.h"
 #include "tsock/tsock.h"
 
@@ -32,17 +34,26 @@ struct tsi_pipeline_opts {
 	 */
 	const struct tsi_format *format;
 	const char *folder; /* what the format reads */
+	const char *schema; /* of a sample in its file; NULL: wasn't given */
+	bool held_out;      /* the part for evaluation, of a folder with both */
+	struct tsi_documents_opts documents; /* of tokens */
 	const char *select; /* file of the samples to serve; NULL: all */
+	const char *labels; /* file of the labels, and how to read it; NULL */
 	const char *masks;  /* folder of the images' masks; NULL: none */
+	const char *boxes;  /* columns of the boxes in them; NULL: none */
 	bool keys;          /* samples have the field key */
 	bool grows;         /* the files may change while it is served */
 	enum tsi_on_error on_error;
 	enum tsock_order_kind order;
+	struct tsi_sampling sampling;
 	uint32_t segments; /* of an epoch; 0: by the order */
 	bool sharded;
 	uint32_t rank, world;
-	const struct tsi_recipe *recipe; /* how samples are made of images */
-	uint64_t seed;                   /* of the order and of the crops */
+	/* How samples are made of images; NULL: they have none. */
+	const struct tsi_recipe *recipe;
+	struct tsi_audio_opts audio; /* ... of audio files; views 0: of none */
+	const struct tsi_recipe *sound; /* done to these; NULL: nothing is */
+	uint64_t seed;                  /* of the order and of the crops */
 	uint32_t pillow;       /* major version to equal; 0: the newest known */
 	bool fast;             /* JPEG: other pixels, sooner */
 	uint64_t image_memory; /* bytes; an image that needs more is bad */
@@ -53,7 +64,9 @@ struct tsi_pipeline_opts {
 	bool rescan;
 	bool allow_empty; /* classes without a sample are no error */
 	bool look_at_all; /* to find all bad files at once: serve nothing then */
-	const char *cache; /* of scans; NULL: the user's own; "": none */
+	const char *cache;       /* of scans; NULL: the user's own; "": none */
+	const char *shard_cache; /* folder of copies of shards; NULL: none */
+	uint64_t shard_cache_size; /* bytes; 0: what its disk has free */
 	uint64_t
 		image_cache; /* bytes of packed images kept in memory; 0: none */
 	unsigned threads;

@@ -3,8 +3,8 @@
  * verdict.h - how many bad files are too many, and what is said of them.
  *
  * Too many are those of a class that has no other file, and more than a share
- * of the whole data set.  Who gives the share says that everything below it may
- * pass, lost classes included.
+ * of the whole data set.  A user who sets the share accepts everything below it,
+ * lost classes included.
  *
  * Pure: of numbers and names.
  */
