@@ -184,8 +184,14 @@ static void take_scan(struct tsi_badfiles *b)
 {
 	const struct tsi_index *x = b->index;
 
-	for (uint64_t i = 0; i < b->count; i++)
-		b->class_[tsi_index_label(x, i)].files++;
+	int64_t label[TSI_INDEX_RUN];
+
+	for (uint64_t i = 0; i < b->count; i += TSI_INDEX_RUN) {
+		unsigned n = tsi_index_label_run(x, i, label);
+
+		for (unsigned k = 0; k < n; k++)
+			b->class_[label[k]].files++;
+	}
 	for (uint64_t k = 0; k < tsi_index_bad_count(x); k++)
 		set_whole(b, tsi_index_bad_at(x, k));
 }

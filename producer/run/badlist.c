@@ -391,9 +391,14 @@ void tsi_badlist_watch(struct tsi_badlist *l, const struct tsi_tolerance *t,
 static void take_scan(struct tsi_badlist *l)
 {
 	const struct tsi_index *x = l->index;
+	int64_t label[TSI_INDEX_RUN];
 
-	for (uint64_t i = 0; i < l->count; i++)
-		class_of(l, i)->files++;
+	for (uint64_t i = 0; i < l->count; i += TSI_INDEX_RUN) {
+		unsigned n = tsi_index_label_run(x, i, label);
+
+		for (unsigned k = 0; k < n; k++)
+			l->class_[label[k]].files++;
+	}
 	for (uint64_t k = 0; k < tsi_index_bad_count(x); k++) {
 		uint64_t i = tsi_index_bad_at(x, k);
 

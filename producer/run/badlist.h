@@ -5,8 +5,8 @@
  *
  * Files that the scan presumes to be bad (data/doubt.h) are counted from the
  * start; they are tried all the same, and one that is good after all is taken
- * off.  Where too many are bad (verdict.h) a start is refused, or those who
- * read are told.
+ * off.  If too many are bad (verdict.h), a start is refused, or the readers get
+ * a warning.
  *
  * Any thread; what changes the list takes a lock.
  */

@@ -2,8 +2,10 @@
 /*
  * masks.h - the folder of masks beside a data set's images.
  *
- * The mask of image a/b/NAME.jpg is a/b/NAME.png in the folder of masks.  Where
- * it can't be used its image is a bad file, as if the image itself couldn't be
+ * The mask of image a/b/NAME.jpg is a/b/NAME.png in the folder of masks, and that
+ * of Cityscapes' a/NAME_leftImg8bit.png is a/NAME_gtFine_labelIds.png.
+ * That of KEY.jpg in a tar file is KEY.seg.png in the file of the same name
+ * in the folder of masks, which may be the images' own.  Where it can't be used its image is a bad file, as if the image itself couldn't be
  * decoded.  Immutable: any thread may ask.
  */
 #ifndef TSI_RUN_MASKS_H
@@ -19,8 +21,9 @@
 struct tsi_masks;
 
 /*
- * The masks of x, which must outlive it.  Fails with EARG (the data set isn't
- * made of a file for each image), ESYS (the folder can't be opened), ENOMEM.
+ * The masks of x, which must outlive it.  Fails with EARG (the data set is
+ * made neither of a file for each image nor of tar files), ESYS (the folder can't
+ * be opened), EDATA (tar files), ENOMEM.
  */
 int tsi_masks_open(const char *folder, const struct tsi_index *x,
 		   struct tsi_masks **out);
@@ -36,6 +39,9 @@ void tsi_masks_close(struct tsi_masks *m);
  */
 int tsi_masks_look(const struct tsi_masks *m, bool all, struct tsi_badlist *l,
 		   void (*bad)(void *arg, uint64_t file), void *arg);
+
+/* EDATA if none of those images has a mask. */
+int tsi_masks_any(const struct tsi_masks *m);
 
 /* The path of image i's mask, in to[0..len); its end where it is long. */
 const char *tsi_masks_name(const struct tsi_masks *m, uint64_t i, char *to,
