@@ -7,8 +7,10 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/err.h"
+#include "data/labels/labels.h"
 #include "data/packed/pack.h"
 #include "data/root.h"
 
@@ -52,12 +54,24 @@ static void put_flag(FILE *f, const char *key, bool on, bool described)
 		put_none(f, key, described);
 }
 
+static void put_sampling(FILE *f, const struct tsi_sampling *s, bool described)
+{
+	if (!tsi_sampling_is_any(s)) {
+		put_none(f, "sampler", described);
+		return;
+	}
+	fputs("sampler=", f);
+	tsi_sampling_write(s, f);
+	putc('\n', f);
+}
+
 /* segments: 0 if it depends on the data set. */
 static void put_order(FILE *f, const struct tsi_pipeline_opts *o,
 		      uint32_t segments, bool described)
 {
 	put_text(f, "order", orders[o->order]);
 	put_number(f, "seed", o->seed);
+	put_sampling(f, &o->sampling, described);
 	if (segments)
 		put_number(f, "segments", segments);
 	if (o->sharded)
@@ -88,14 +102,87 @@ static void put_path(FILE *f, const char *key, const char *given,
 	free(path);
 }
 
+static void put_labels(FILE *f, uint64_t fingerprint)
+{
+	fprintf(f, "labels=%016" PRIx64 "\n", fingerprint);
+}
+
+static void put_crops(FILE *f, const struct tsi_pipeline_opts *o)
+{
+	char text[TSI_RECIPE_TEXT + 20];
+
+	snprintf(text, sizeof(text), "Crop(%s)%s%s",
+		 o->audio.centre ? "middle" : "random", o->sound ? " " : "",
+		 o->sound ? o->sound->text : "");
+	put_text(f, "transform", text);
+}
+
 static void put_image(FILE *f, const struct tsi_pipeline_opts *o,
 		      bool described)
 {
+	if (o->audio.views) {
+		put_crops(f, o);
+		put_number(f, "views", o->audio.views);
+		return;
+	}
+	if (!o->recipe) {
+		put_none(f, "transform", described);
+		return;
+	}
 	put_text(f, "transform", o->recipe->text);
 	put_path(f, "masks", o->masks, described);
+	if (o->boxes)
+		put_text(f, "boxes", o->boxes);
+	else
+		put_none(f, "boxes", described);
 	/* Pixels are those of up to 12, or those of 13 and later. */
 	put_number(f, "pillow", o->pillow && o->pillow < 13 ? 12 : 13);
 	put_flag(f, "fast", o->fast, described);
+}
+
+static void put_documents(FILE *f, const struct tsi_documents_opts *o,
+			  bool described)
+{
+	static const char *const ways[] = { "ignore", "mark", "whole", "pack" };
+	static const char *const keys[] = {
+		[TSI_DOCUMENTS_END] = "end-token",
+		[TSI_DOCUMENTS_BEGIN] = "begin-token",
+	};
+
+	if (o->way)
+		put_text(f, "documents", ways[o->way]);
+	else
+		put_none(f, "documents", described);
+	for (unsigned k = TSI_DOCUMENTS_END; k <= TSI_DOCUMENTS_BEGIN; k++)
+		if (o->way && o->stands == k)
+			put_number(f, keys[k], o->token);
+		else
+			put_none(f, keys[k], described);
+}
+
+/* Which part of the data set, and what of it a sample is. */
+static void put_part(FILE *f, const struct tsi_pipeline_opts *o, bool described)
+{
+	put_flag(f, "held-out", o->held_out, described);
+	if (o->schema)
+		put_text(f, "schema", o->schema);
+	else
+		put_none(f, "schema", described);
+	put_documents(f, &o->documents, described);
+}
+
+/* The images of a sample, if there are several. */
+static void put_images(FILE *f, const struct tsi_columns *c)
+{
+	char text[(TSI_OTHERS + 1) * sizeof(c->other[0])] = "image";
+	size_t n = strlen(text);
+
+	if (!tsi_columns_others(c))
+		return;
+	for (unsigned k = 0; k < tsi_columns_others(c); k++)
+		n += (size_t)snprintf(text + n, sizeof(text) - n, ",%s",
+				      tsi_columns_other(c, k));
+	put_text(f, "images", text);
 }
 
 static void put_samples(FILE *f, const struct tsi_sampler *s)
@@ -106,12 +193,15 @@ static void put_samples(FILE *f, const struct tsi_sampler *s)
 	put_text(f, "root", tsi_index_name(x));
 	put_number(f, "samples", tsi_index_count(x));
 	fprintf(f, "files=%016" PRIx64 "\n", tsi_index_fingerprint(x));
+	put_images(f, tsi_index_columns(x));
 	if (tsi_index_select(x)) {
 		put_text(f, "select", tsi_index_select(x));
 		fprintf(f, "weights=%016" PRIx64 "\n",
 			tsi_index_weights_fingerprint(x));
 	}
-	if (!tsi_format_unlabelled(tsi_index_format(x)))
+	if (tsi_index_labels(x))
+		put_labels(f, tsi_index_labels_fingerprint(x));
+	if (!tsi_index_unlabelled(x))
 		put_number(f, "classes", tsi_index_classes(x));
 }
 
@@ -124,6 +214,7 @@ int tsi_identity_text(const struct tsi_pipeline_opts *o,
 	if (!f)
 		return tsi_err(TSOCK_ENOMEM, "no memory for the identity");
 	put_samples(f, s);
+	put_part(f, o, false);
 	put_order(f, o, tsi_sampler_segments(s), false);
 	put_image(f, o, false);
 	if (fclose(f)) {
@@ -168,6 +259,19 @@ static void put_folder(FILE *f, const struct tsi_pipeline_opts *o, bool alike)
 	tsi_root_close(&root);
 }
 
+/* By the content of their file; one that can't be read by its name. */
+static void describe_labels(FILE *f, const char *labels)
+{
+	uint64_t fingerprint;
+
+	if (!labels)
+		put_none(f, "labels", true);
+	else if (tsi_labels_describe(labels, &fingerprint))
+		put_text(f, "labels", labels);
+	else
+		put_labels(f, fingerprint);
+}
+
 void tsi_identity_describe(const struct tsi_pipeline_opts *o, bool alike,
 			   FILE *to)
 {
@@ -176,7 +280,9 @@ void tsi_identity_describe(const struct tsi_pipeline_opts *o, bool alike,
 	if (!segments && o->order != TSOCK_ORDER_SEQUENTIAL)
 		segments = 1;
 	put_folder(to, o, alike);
+	put_part(to, o, true);
 	put_path(to, "select", o->select, true);
+	describe_labels(to, o->labels);
 	put_order(to, o, segments, true);
 	put_image(to, o, true);
 }
