@@ -11,6 +11,7 @@
 #include "io/disk.h"
 #include "io/readahead.h"
 #include "run/image_cache.h"
+#include "run/shard_cache.h"
 
 struct tsi_ahead {
 	struct tsi_sampler *sampler;
@@ -31,7 +32,7 @@ static bool locate(void *arg, uint64_t seq, struct tsi_read_request *out)
 		return false;
 	if (a->cache && tsi_image_cache_has(a->cache, id.index))
 		return false;
-	tsi_index_locate(x, id.index, &at);
+	tsi_index_locate_bytes(x, id.index, &at);
 	*out = (struct tsi_read_request){
 		.dirfd = tsi_index_dirfd(x),
 		.path = at.path,
@@ -39,7 +40,8 @@ static bool locate(void *arg, uint64_t seq, struct tsi_read_request *out)
 		.length = at.length,
 		.tag = id.index,
 	};
-	return true;
+	/* A copy on a local disk needs no reading ahead. */
+	return !tsi_shard_cache_use(tsi_sampler_shards(a->sampler), out);
 }
 
 int tsi_ahead_open(struct tsi_sampler *s, const struct tsi_image_cache *cache,

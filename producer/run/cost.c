@@ -12,10 +12,12 @@
 #include "io/reader.h"
 #include "pixel/budget.h"
 #include "recipe/recipe.h"
+#include "run/stored.h"
 
 struct measure {
 	struct tsi_sampler *sampler;
 	struct tsi_image *image;
+	struct tsi_stored *stored; /* NULL: images are files */
 	struct tsi_budget *budget;
 	struct tsi_budget_claim claim;
 	uint8_t *pixels; /* of all views */
@@ -56,41 +58,59 @@ static int prepare(struct measure *m, uint64_t image_memory)
 	m->claim = tsi_budget_claim_of(m->budget);
 	opts.claim = &m->claim;
 	err = tsi_image_create(&opts, &m->image);
+	if (!err)
+		err = tsi_stored_create(tsi_sampler_index(m->sampler),
+					&m->stored);
 	return err ? err : prepare_views(m, opts.recipe);
 }
 
 static void finish(struct measure *m)
 {
 	tsi_image_destroy(m->image);
+	tsi_stored_destroy(m->stored);
 	tsi_budget_destroy(m->budget);
 	free(m->pixels);
+}
+
+/* The bytes of a file, or of pixels that lie in one; false: the file is bad. */
+static bool take(struct measure *m, uint64_t file, const uint8_t **data,
+		 uint8_t **mem, size_t *len)
+{
+	const struct tsi_index *x = tsi_sampler_index(m->sampler);
+	struct tsi_read_request q = { .dirfd = tsi_index_dirfd(x) };
+	struct tsi_location at;
+
+	*mem = NULL;
+	if (m->stored)
+		return !tsi_stored_take(m->stored, file, data, len);
+	tsi_index_locate_bytes(x, file, &at);
+	q.path = at.path;
+	q.offset = at.offset;
+	q.length = at.length;
+	if (tsi_index_bad(x, file) || tsi_io_read(&q, TSI_READER_MAX, mem, len))
+		return false;
+	*data = *mem;
+	return true;
 }
 
 /* Make this sample of its own file; false: the file is bad. */
 static bool make(struct measure *m, const struct tsi_sample_id *id, int64_t *ns)
 {
-	const struct tsi_index *x = tsi_sampler_index(m->sampler);
-	struct tsi_read_request q = { .dirfd = tsi_index_dirfd(x) };
-	struct tsi_location at;
+	const uint8_t *data;
 	struct tsi_box box;
-	uint8_t *data;
+	uint8_t *mem;
 	size_t len;
 	int err;
 
-	tsi_index_locate(x, id->index, &at);
-	q.path = at.path;
-	q.offset = at.offset;
-	q.length = at.length;
-	if (tsi_index_bad(x, id->index) ||
-	    tsi_io_read(&q, TSI_READER_MAX, &data, &len))
+	if (!take(m, id->index, &data, &mem, &len))
 		return false;
 	*ns = tsi_now_ns();
 	err = tsi_image_load_file(m->image, id->index, data, len,
-				  (uint32_t)id->epoch, id->index, m->pixels,
+				  (uint32_t)id->epoch, id->draw, m->pixels,
 				  &box);
 	*ns = tsi_now_ns() - *ns;
 	tsi_budget_claim_end(&m->claim);
-	free(data);
+	free(mem);
 	return !err;
 }
 

@@ -6,8 +6,9 @@
 
 #include <string.h>
 
-#include "data/format.h"
-#include "run/worker.h"
+#include "run/row.h"
+#include "run/schema.h"
+#include "run/shard_cache.h"
 
 struct tsi_job *tsi_jobs_free(struct tsi_job *job)
 {
@@ -47,48 +48,46 @@ struct tsi_job *tsi_jobs_first_kept(struct tsi_job *job, unsigned depth)
 	return first;
 }
 
-/* Zeros behind it, at least one. */
-static void put_key(const struct tsi_index *x, uint64_t file,
-		    const struct tsi_slots *to)
+int tsi_jobs_describe(const struct tsi_job *j, const struct tsi_index *x,
+		      const struct tsi_box *box, const struct tsi_slots *to)
 {
-	size_t len;
-	const char *key = tsi_index_key(x, file, &len);
-
-	memcpy(to->key, key, len);
-	memset(to->key + len, 0, to->key_width - len);
+	if (to->box) {
+		to->box[0] = box->top;
+		to->box[1] = box->left;
+		to->box[2] = box->height;
+		to->box[3] = box->width;
+		to->box[4] = box->flip;
+	}
+	return tsi_row_put(x, j->target.file, to);
 }
 
-/* What the data set has beside images and classes. */
-static void put_columns(const struct tsi_columns *c, uint64_t file,
-			const struct tsi_slots *to)
+struct tsi_read_request
+tsi_jobs_request(struct tsi_job *j, const struct tsi_sampler *s, bool direct)
 {
-	if (tsi_columns_label(c))
-		tsi_columns_put_label(c, file, to->label);
-	else
-		*to->label = -1;
-	for (unsigned k = 0; k < tsi_columns_count(c); k++)
-		tsi_columns_put(c, k, file, to->column[k]);
+	const struct tsi_index *x = tsi_sampler_index(s);
+	struct tsi_read_request q;
+	struct tsi_location at;
+
+	tsi_index_locate_bytes(x, j->target.file, &at);
+	q = (struct tsi_read_request){
+		.dirfd = tsi_index_dirfd(x),
+		.path = at.path,
+		.offset = at.offset,
+		.length = at.length,
+		.direct = direct,
+		.size_hint = at.size,
+		.tag = j->seq,
+	};
+	j->copied = tsi_shard_cache_use(tsi_sampler_shards(s), &q);
+	return q;
 }
 
-void tsi_jobs_describe(const struct tsi_job *j, const struct tsi_index *x,
-		       const struct tsi_box *box, const struct tsi_slots *to)
+bool tsi_jobs_copy_failed(const struct tsi_job *j, const struct tsi_sampler *s,
+			  int err)
 {
-	const struct tsi_columns *c = tsi_index_columns(x);
-
-	if (c)
-		put_columns(c, j->target.file, to);
-	else
-		*to->label = tsi_format_unlabelled(tsi_index_format(x))
-				     ? -1
-				     : tsi_index_label(x, j->target.file);
-	*to->index = (int64_t)j->target.file;
-	if (to->weight)
-		*to->weight = tsi_index_weight(x, j->target.file);
-	if (to->key)
-		put_key(x, j->target.file, to);
-	to->box[0] = box->top;
-	to->box[1] = box->left;
-	to->box[2] = box->height;
-	to->box[3] = box->width;
-	to->box[4] = box->flip;
+	return j->copied &&
+	       tsi_shard_cache_failed(
+		       tsi_sampler_shards(s),
+		       tsi_index_path(tsi_sampler_index(s), j->target.file),
+		       err);
 }

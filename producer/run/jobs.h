@@ -11,7 +11,9 @@
 #include <stdint.h>
 
 #include "data/index.h"
+#include "io/reader.h"
 #include "pixel/image.h"
+#include "run/sampler.h"
 #include "run/target.h"
 
 struct tsi_slots;
@@ -20,7 +22,9 @@ struct tsi_job {
 	bool used;
 	uint64_t seq;
 	struct tsi_target target; /* the file that is read for it */
-	bool kept; /* its target was in the cache, and isn't read */
+	bool kept;   /* its target was in the cache, and isn't read */
+	bool copied; /* it is read from a copy of its shard */
+	struct tsi_maker_need need; /* of the target */
 	uint64_t read_bytes;
 	uint32_t reads;
 };
@@ -31,14 +35,26 @@ struct tsi_job *tsi_jobs_free(struct tsi_job *job);
 /* The job of this sample, which there is. */
 struct tsi_job *tsi_jobs_of(struct tsi_job *job, uint64_t seq);
 
+/*
+ * The read of j's target: of a copy of its shard if there is one.  Has a read
+ * of a copy failed by this error?  Then the next request is of the source.
+ */
+struct tsi_read_request
+tsi_jobs_request(struct tsi_job *j, const struct tsi_sampler *s, bool direct);
+bool tsi_jobs_copy_failed(const struct tsi_job *j, const struct tsi_sampler *s,
+			  int err);
+
 /* The one with the lowest number, of one or more. */
 const struct tsi_job *tsi_jobs_first(const struct tsi_job *job, unsigned depth);
 
 /* The job with the lowest number among those that need no read, or NULL. */
 struct tsi_job *tsi_jobs_first_kept(struct tsi_job *job, unsigned depth);
 
-/* The fields of j's sample but its image, which has this box. */
-void tsi_jobs_describe(const struct tsi_job *j, const struct tsi_index *x,
-		       const struct tsi_box *box, const struct tsi_slots *to);
+/*
+ * The fields of j's sample but what it has of a file: an image of this box.  Fails as
+ * tsi_columns_put() does.
+ */
+int tsi_jobs_describe(const struct tsi_job *j, const struct tsi_index *x,
+		      const struct tsi_box *box, const struct tsi_slots *to);
 
 #endif

@@ -16,15 +16,19 @@
 #include "base/thread.h"
 #include "pixel/budget.h"
 #include "io/files.h"
+#include "run/row.h"
 #include "run/worker.h"
 
 #define DEPTH_MAX 8
 #define LOOK_MS 1000 /* after so long a path may lead to another file */
 
+/* Samples without an image that are claimed at once, and their bytes. */
+#define RUN_BYTES (256 << 10)
+
 struct thread {
 	struct tsi_pool *pool;
 	unsigned number; /* works while it is below the pool's limit */
-	struct tsi_worker *worker;
+	struct tsi_worker *worker; /* NULL: samples have no image */
 	unsigned enough; /* in progress: so many are asked for no more */
 	pthread_t id;
 	bool started;
@@ -40,12 +44,9 @@ struct tsi_pool {
 	struct tsi_ahead *ahead; /* NULL: nothing is read ahead */
 	unsigned threads, depth;
 	_Atomic unsigned limit; /* threads that may claim; written under lock */
-	bool weighted;          /* samples have the field weight */
-	uint32_t key_width;     /* bytes of the field key; 0: there is none */
-	bool draws;             /* there is a field draws, */
-	bool masks;             /* and one mask */
-	unsigned views;         /* images of a sample */
-	unsigned columns;       /* fields that the data set has beside them */
+	const struct tsi_schema *schema;
+	struct tsi_sampler *sampler;
+	uint64_t capacity; /* of the ring */
 	pthread_mutex_t lock;
 	pthread_cond_t raised; /* the limit, or the pool is closing */
 	unsigned parked;       /* threads that wait for that */
@@ -76,26 +77,8 @@ static void fail_pool(struct tsi_pool *p, const char *why)
 static void slots_of(void *arg, uint64_t seq, struct tsi_slots *out)
 {
 	const struct tsi_pool *p = arg;
-	tsock_server *s = p->server;
-	unsigned next = TSI_FIELD_WEIGHT;
 
-	out->image = tsock_serve_slot(s, TSI_FIELD_IMAGE, seq);
-	out->label = tsock_serve_slot(s, TSI_FIELD_LABEL, seq);
-	out->index = tsock_serve_slot(s, TSI_FIELD_INDEX, seq);
-	out->box = tsock_serve_slot(s, TSI_FIELD_BOX, seq);
-	if (p->weighted)
-		out->weight = tsock_serve_slot(s, next++, seq);
-	if (p->key_width)
-		out->key = tsock_serve_slot(s, next++, seq);
-	if (p->draws)
-		out->draws = tsock_serve_slot(s, next++, seq);
-	if (p->masks)
-		out->mask = tsock_serve_slot(s, next++, seq);
-	for (unsigned k = 1; k < p->views; k++)
-		out->more[k - 1] = tsock_serve_slot(s, next++, seq);
-	for (unsigned k = 0; k < p->columns; k++)
-		out->column[k] = tsock_serve_slot(s, next++, seq);
-	out->key_width = p->key_width;
+	tsi_schema_slots(p->schema, p->server, seq, out);
 }
 
 static bool is_over_limit(const struct thread *t)
@@ -180,13 +163,56 @@ static int finish_sample(struct thread *t)
 	return 0;
 }
 
-static void *work(void *arg)
+/* Samples without an image: claim a run of them, and copy it. */
+static int copy_run(struct tsi_pool *p, unsigned most)
 {
-	struct thread *t = arg;
+	struct tsi_slots to;
+	uint64_t first;
+	unsigned done = 0;
+	int n, err = 0;
+
+	n = tsock_serve_claim(p->server, most, -1, &first);
+	if (n == TSOCK_ESTREAM)
+		fail_pool(p, tsock_errmsg());
+	if (n < 0)
+		return n == TSOCK_EAGAIN ? 0 : n;
+	while (done < (unsigned)n && !err) {
+		uint64_t seq = first + done;
+		/* Slots lie one behind the other up to the ring's end. */
+		uint64_t row = p->capacity - seq % p->capacity;
+		unsigned left = (unsigned)n - done;
+		unsigned some = row < left ? (unsigned)row : left;
+
+		slots_of(p, seq, &to);
+		err = tsi_row_make(p->sampler, seq, some, &to);
+		done += some;
+	}
+	if (err)
+		return err;
+	tsock_serve_commit(p->server, first, (unsigned)n);
+	tsock_serve_count(p->server, (uint64_t)n * tsi_schema_bytes(p->schema),
+			  0);
+	return 0;
+}
+
+static int copy_all(struct thread *t)
+{
+	uint64_t fit = RUN_BYTES / tsi_schema_bytes(t->pool->schema);
+	unsigned most = fit < 1                 ? 1
+			: fit > TSI_COLUMNS_RUN ? TSI_COLUMNS_RUN
+						: (unsigned)fit;
+	int err = 0;
+
+	while (!err && (!is_over_limit(t) || park(t)))
+		err = copy_run(t->pool, most);
+	return err == TSOCK_EENDED ? 0 : err;
+}
+
+static int load_all(struct thread *t)
+{
 	bool ended = false;
 	int err = 0;
 
-	tsi_thread_name("tsock-worker");
 	for (;;) {
 		if (!ended && tsi_worker_busy(t->worker) == 0 &&
 		    is_over_limit(t) && !park(t))
@@ -208,48 +234,36 @@ static void *work(void *arg)
 		if (err)
 			break;
 	}
+	return err;
+}
+
+static void *work(void *arg)
+{
+	struct thread *t = arg;
+	int err;
+
+	tsi_thread_name("tsock-worker");
+	err = t->worker ? load_all(t) : copy_all(t);
 	if (err && err != TSOCK_ESTREAM)
 		fail_pool(t->pool, tsock_errmsg());
 	return NULL;
 }
 
-int tsi_pool_create(struct tsi_sampler *s, const struct tsi_pool_opts *opts,
-		    struct tsi_pool **out)
+/* What workers share, and each of them. */
+static int create_workers(struct tsi_pool *p, struct tsi_sampler *s,
+			  const struct tsi_pool_opts *opts)
 {
-	unsigned threads = opts->threads;
-	struct tsi_pool *p =
-		calloc(1, sizeof(*p) + threads * sizeof(p->thread[0]));
-	uint64_t depth = opts->capacity / (4 * (uint64_t)threads);
-	int err;
+	int err = tsi_budget_create(opts->image_memory, &p->budget);
 
-	if (!p)
-		return tsi_err(TSOCK_ENOMEM, "no memory for %u workers",
-			       threads);
-	p->threads = threads;
-	p->weighted = tsi_index_select(tsi_sampler_index(s)) != NULL;
-	p->key_width = opts->key_width;
-	p->draws = opts->draws;
-	p->masks = opts->masks;
-	p->views = opts->views;
-	p->columns = opts->columns;
-	p->depth = depth < 1           ? 1
-		   : depth > DEPTH_MAX ? DEPTH_MAX
-				       : (unsigned)depth;
-	pthread_mutex_init(&p->lock, NULL);
-	pthread_cond_init(&p->raised, NULL);
-	atomic_init(&p->limit, threads);
-	err = tsi_budget_create(opts->image_memory, &p->budget);
 	if (!err && opts->cache)
 		err = tsi_image_cache_create(
 			tsi_index_count(tsi_sampler_index(s)), opts->cache,
-			threads, &p->cache);
+			p->threads, &p->cache);
 	if (!err && opts->open_files)
 		err = tsi_io_files_create(opts->open_files, LOOK_MS, &p->files);
 	if (!err)
 		err = tsi_ahead_open(s, p->cache, &opts->ahead, &p->ahead);
-	for (unsigned i = 0; i < threads && !err; i++) {
-		p->thread[i].pool = p;
-		p->thread[i].number = i;
+	for (unsigned i = 0; i < p->threads && !err; i++) {
 		p->thread[i].enough = p->depth;
 		err = tsi_worker_create(s, opts->io, p->depth, p->budget,
 					&p->thread[i].worker);
@@ -261,6 +275,51 @@ int tsi_pool_create(struct tsi_sampler *s, const struct tsi_pool_opts *opts,
 			err = tsi_worker_use_cache(p->thread[i].worker,
 						   p->cache, i);
 	}
+	return err;
+}
+
+/* A file that says so may be another one since the options were read. */
+static int check_images(const struct tsi_pool_opts *o,
+			const struct tsi_columns *c)
+{
+	if (!c || tsi_columns_imageless(c) != (o->schema->image >= 0))
+		return 0;
+	return tsi_err(TSOCK_EDATA,
+		       "the data set was written again, and its samples %s "
+		       "images now: start the stream again",
+		       o->schema->image < 0 ? "have" : "have no");
+}
+
+int tsi_pool_create(struct tsi_sampler *s, const struct tsi_pool_opts *opts,
+		    struct tsi_pool **out)
+{
+	unsigned threads = opts->threads;
+	struct tsi_pool *p =
+		calloc(1, sizeof(*p) + threads * sizeof(p->thread[0]));
+	uint64_t depth = opts->capacity / (4 * (uint64_t)threads);
+	const struct tsi_columns *c = tsi_index_columns(tsi_sampler_index(s));
+	int err;
+
+	if (!p)
+		return tsi_err(TSOCK_ENOMEM, "no memory for %u workers",
+			       threads);
+	p->threads = threads;
+	p->sampler = s;
+	p->schema = opts->schema;
+	p->capacity = opts->capacity;
+	p->depth = depth < 1           ? 1
+		   : depth > DEPTH_MAX ? DEPTH_MAX
+				       : (unsigned)depth;
+	pthread_mutex_init(&p->lock, NULL);
+	pthread_cond_init(&p->raised, NULL);
+	atomic_init(&p->limit, threads);
+	for (unsigned i = 0; i < threads; i++) {
+		p->thread[i].pool = p;
+		p->thread[i].number = i;
+	}
+	err = check_images(opts, c);
+	if (!err && !(c && tsi_columns_imageless(c)))
+		err = create_workers(p, s, opts);
 	if (err) {
 		tsi_pool_destroy(p);
 		return err;
@@ -271,12 +330,17 @@ int tsi_pool_create(struct tsi_sampler *s, const struct tsi_pool_opts *opts,
 
 const char *tsi_pool_reader(const struct tsi_pool *p)
 {
-	return tsi_worker_reader(p->thread[0].worker);
+	const struct tsi_worker *w = p->thread[0].worker;
+	const char *reader = w ? tsi_worker_reader(w) : NULL;
+
+	return reader ? reader : "memory mapping";
 }
 
 const char *tsi_pool_reader_why(const struct tsi_pool *p)
 {
-	return tsi_worker_reader_why(p->thread[0].worker);
+	const struct tsi_worker *w = p->thread[0].worker;
+
+	return w ? tsi_worker_reader_why(w) : NULL;
 }
 
 const char *tsi_pool_ahead(const struct tsi_pool *p)
@@ -323,7 +387,7 @@ int64_t tsi_pool_waits(const struct tsi_pool *p, uint64_t *file)
 {
 	int64_t first = 0;
 
-	for (unsigned i = 0; i < p->threads; i++) {
+	for (unsigned i = 0; i < p->threads && p->thread[i].worker; i++) {
 		uint64_t of;
 		int64_t since = tsi_worker_waits(p->thread[i].worker, &of);
 

@@ -15,22 +15,8 @@
 #include "run/ahead.h"
 #include "run/image_cache.h"
 #include "run/sampler.h"
+#include "run/schema.h"
 #include "tsock/tsock.h"
-
-/* The fields of a sample, in the order of the stream's schema. */
-enum tsi_field {
-	TSI_FIELD_IMAGE,
-	TSI_FIELD_LABEL,
-	TSI_FIELD_INDEX,
-	TSI_FIELD_BOX,
-	TSI_FIELD_WEIGHT, /* of a selection alone */
-	TSI_FIELD_KEY,    /* if asked for, */
-	TSI_FIELD_DRAWS,  /* and if there are any: without the ones before */
-	TSI_FIELD_MASK,   /* if there are masks */
-	TSI_FIELD_MORE,   /* then the views behind the first */
-	/* and then what the data set has beside images and labels. */
-	TSI_FIELDS = TSI_FIELD_MORE + TSI_RECIPE_VIEWS - 1 + TSI_COLUMNS,
-};
 
 struct tsi_pool;
 
@@ -47,12 +33,9 @@ struct tsi_pool_opts {
 	struct tsi_ahead_opts ahead; /* what is read into it */
 	unsigned open_files;         /* of many samples that may stay open */
 	uint64_t image_memory;       /* bytes that large images share */
-	uint64_t cache;     /* bytes that packed images may take; 0: none */
-	uint32_t key_width; /* bytes of the field key; 0: there is none */
-	bool draws;         /* there is a field draws, */
-	bool masks;         /* and one mask */
-	unsigned views;     /* images of a sample */
-	unsigned columns;   /* fields that the data set has beside them */
+	uint64_t cache; /* bytes that packed images may take; 0: none */
+	/* What samples have; must outlive the pool. */
+	const struct tsi_schema *schema;
 	/*
 	 * Samples in the ring: what the workers read ahead stays small against
 	 * it, else their unfinished samples would hold the head up.
@@ -60,7 +43,10 @@ struct tsi_pool_opts {
 	uint64_t capacity;
 };
 
-/* Make the workers, each with a file reader and a decoder. */
+/*
+ * Make the workers, each with a file reader and a decoder, or with neither
+ * where samples have no image.
+ */
 int tsi_pool_create(struct tsi_sampler *s, const struct tsi_pool_opts *opts,
 		    struct tsi_pool **out);
 

@@ -14,11 +14,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "audio/load.h"
 #include "data/index.h"
 #include "pixel/image.h"
 #include "run/badfiles.h"
 #include "run/badlist.h"
+#include "run/boxes.h"
 #include "run/masks.h"
+#include "run/shard_cache.h"
 #include "run/pipeline.h"
 #include "run/substitute.h"
 
@@ -28,6 +31,13 @@ struct tsi_sampler;
 struct tsi_sample_id {
 	uint64_t epoch;
 	uint64_t index; /* of its own file in the data set, by the order */
+	/*
+	 * Its augmentation is a function of this number and the epoch.  It is
+	 * the index, plus the data set's size for each time that the file came
+	 * before in this epoch by --sampler repeat; or, where samples are drawn
+	 * with replacement, the position in the epoch.
+	 */
+	uint64_t draw;
 };
 
 /*
@@ -47,10 +57,21 @@ bool tsi_sampler_raises(const struct tsi_sampler *s);
 /* How samples are made of images, without a claim of memory. */
 struct tsi_image_opts tsi_sampler_image_opts(const struct tsi_sampler *s);
 
+/* How samples are made of audio files; views 0: they aren't. */
+struct tsi_audio_opts tsi_sampler_audio_opts(const struct tsi_sampler *s);
+/* What is done to these; NULL: nothing. */
+const struct tsi_recipe *tsi_sampler_sound(const struct tsi_sampler *s);
+
 const struct tsi_index *tsi_sampler_index(const struct tsi_sampler *s);
+
+/* Local copies of the samples' files; NULL: there is no such cache. */
+struct tsi_shard_cache *tsi_sampler_shards(const struct tsi_sampler *s);
 
 /* The images' masks; NULL: samples have none. */
 const struct tsi_masks *tsi_sampler_masks(const struct tsi_sampler *s);
+
+/* The boxes of the images' objects; NULL: samples have none. */
+const struct tsi_box_columns *tsi_sampler_boxes(const struct tsi_sampler *s);
 
 /* N, the samples of an epoch. */
 uint64_t tsi_sampler_epoch_len(const struct tsi_sampler *s);
@@ -62,6 +83,10 @@ const uint64_t *tsi_sampler_bounds(const struct tsi_sampler *s);
 /* Which sample sequence number seq is.  Any thread, and so are the rest. */
 int tsi_sampler_at(struct tsi_sampler *s, uint64_t seq,
 		   struct tsi_sample_id *out);
+
+/* The files of n samples, from sequence number first on. */
+int tsi_sampler_run(struct tsi_sampler *s, uint64_t first, unsigned n,
+		    uint64_t *file);
 
 /* What is known of bad files, the list of them, and what stands in for them. */
 struct tsi_badfiles *tsi_sampler_badfiles(const struct tsi_sampler *s);

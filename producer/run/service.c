@@ -21,6 +21,7 @@
 struct tsi_service {
 	const struct tsi_pipeline_opts *o;
 	struct tsock_geometry geometry;
+	struct tsi_schema schema;
 	uint32_t key_width; /* of the field key; 0: there is none */
 	double seconds;     /* that it took to open */
 	bool goes_on;       /* after another stream */
@@ -34,83 +35,13 @@ struct tsi_service {
 	uint64_t slow_file; /* of this file */
 };
 
-/* What the pipeline adds to the fields of the format. */
-static const struct tsock_field fields[TSI_FIELDS] = {
-	[TSI_FIELD_INDEX] = { .name = "index", .dtype = TSOCK_I64 },
-	[TSI_FIELD_BOX] = { .name = "box",
-			    .dtype = TSOCK_I32,
-			    .ndim = 1,
-			    .shape = { 5 } },
-	[TSI_FIELD_WEIGHT] = { .name = "weight", .dtype = TSOCK_F32 },
-	[TSI_FIELD_KEY] = { .name = "key",
-			    .dtype = TSOCK_U8,
-			    .flags = TSOCK_FIELD_TEXT,
-			    .ndim = 1 },
-	[TSI_FIELD_DRAWS] = { .name = "draws", .dtype = TSOCK_F64, .ndim = 1 },
-	[TSI_FIELD_MASK] = { .name = "mask", .dtype = TSOCK_U8, .ndim = 2 },
-};
-
-static void set_size(struct tsock_field *f, const struct tsi_recipe_view *v)
-{
-	f->shape[0] = v->height;
-	f->shape[1] = v->width;
-	f->shape[2] = v->channels;
-}
-
-/* What samples have beside the fields of every stream. */
-struct extras {
-	uint32_t key_width; /* of the field key; 0: there is none */
-	const struct tsi_columns *columns; /* of the data set; NULL: none */
-};
-
-/* Fill the schema of TSI_FIELDS; how many there are. */
-static unsigned put_fields(const struct tsi_pipeline_opts *o, struct extras x,
-			   struct tsock_field *schema)
-{
-	unsigned n;
-	const struct tsock_field *own = tsi_format_fields(o->format, &n);
-
-	/* An image and a label are what workers can make. */
-	assert(n == TSI_FIELD_INDEX);
-	memcpy(schema, fields, sizeof(fields));
-	memcpy(schema, own, n * sizeof(*schema));
-	set_size(&schema[TSI_FIELD_IMAGE], &o->recipe->view[0]);
-	if (x.columns && tsi_columns_label(x.columns))
-		schema[TSI_FIELD_LABEL] = *tsi_columns_label(x.columns);
-	n = o->select ? TSI_FIELD_KEY : TSI_FIELD_WEIGHT;
-	if (x.key_width) {
-		schema[n] = fields[TSI_FIELD_KEY];
-		schema[n++].shape[0] = x.key_width;
-	}
-	if (o->recipe->draws) {
-		schema[n] = fields[TSI_FIELD_DRAWS];
-		schema[n++].shape[0] = o->recipe->draws;
-	}
-	if (o->masks) {
-		schema[n] = fields[TSI_FIELD_MASK];
-		schema[n].shape[0] = o->recipe->view[0].height;
-		schema[n++].shape[1] = o->recipe->view[0].width;
-	}
-	for (unsigned k = 1; k < o->recipe->views; k++) {
-		struct tsock_field *f = &schema[n++];
-
-		*f = own[TSI_FIELD_IMAGE];
-		snprintf(f->name, sizeof(f->name), "image%u", k + 1);
-		set_size(f, &o->recipe->view[k]);
-	}
-	for (unsigned k = 0; x.columns && k < tsi_columns_count(x.columns); k++)
-		schema[n++] = *tsi_columns_field(x.columns, k);
-	return n;
-}
-
-/* schema: TSI_FIELDS. */
-static void serve_opts(const struct tsi_pipeline_opts *o, struct extras x,
-		       uint64_t epoch_len, struct tsock_field *schema,
+static void serve_opts(const struct tsi_pipeline_opts *o,
+		       const struct tsi_schema *schema, uint64_t epoch_len,
 		       struct tsock_serve_opts *out)
 {
 	*out = (struct tsock_serve_opts)TSOCK_SERVE_OPTS_INIT;
-	out->nfields = put_fields(o, x, schema);
-	out->fields = schema;
+	out->nfields = schema->n;
+	out->fields = schema->field;
 	out->epoch_len = epoch_len;
 	out->epochs = o->epochs;
 	out->ring = o->ring;
@@ -144,14 +75,14 @@ static int check_names(const struct tsock_serve_opts *o)
 	return 0;
 }
 
-static int geometry_of(const struct tsi_pipeline_opts *o, struct extras x,
-		       uint64_t epoch_len, struct tsock_geometry *out)
+static int geometry_of(const struct tsi_pipeline_opts *o,
+		       const struct tsi_schema *schema, uint64_t epoch_len,
+		       struct tsock_geometry *out)
 {
-	struct tsock_field schema[TSI_FIELDS];
 	struct tsock_serve_opts opts;
 	int err;
 
-	serve_opts(o, x, epoch_len, schema, &opts);
+	serve_opts(o, schema, epoch_len, &opts);
 	if (opts.nfields > TSOCK_MAX_FIELDS)
 		return tsi_err(TSOCK_EARG,
 			       "samples would have %u fields, and %d are the "
@@ -168,9 +99,14 @@ static int geometry_of(const struct tsi_pipeline_opts *o, struct extras x,
 int tsi_service_geometry(const struct tsi_pipeline_opts *o, uint64_t epoch_len,
 			 struct tsock_geometry *out)
 {
-	struct extras x = { .key_width = o->keys ? TSI_KEY_MAX + 1 : 0 };
+	struct tsi_schema_extras x = {
+		.weight = o->select != NULL,
+		.key_width = o->keys ? TSI_KEY_MAX + 1 : 0,
+	};
+	struct tsi_schema schema;
 
-	return geometry_of(o, x, epoch_len, out);
+	tsi_schema_make(o, &x, &schema);
+	return geometry_of(o, &schema, epoch_len, out);
 }
 
 /* The longest key's bytes and a zero, rounded up to a multiple of 8. */
@@ -198,12 +134,46 @@ static int find_key_width(struct tsi_service *s)
 	return 0;
 }
 
-static struct extras extras_of(const struct tsi_service *s)
+static struct tsi_schema_extras extras_of(const struct tsi_service *s)
 {
-	return (struct extras){
+	const struct tsi_index *x = tsi_sampler_index(s->sampler);
+
+	return (struct tsi_schema_extras){
+		.weight = tsi_index_weight_is_field(x),
 		.key_width = s->key_width,
-		.columns = tsi_index_columns(tsi_sampler_index(s->sampler)),
+		.columns = tsi_index_columns(x),
 	};
+}
+
+/* The options were read by what the files had then, or before they grew. */
+static int check_images(const struct tsi_pipeline_opts *o,
+			const struct tsi_index *x)
+{
+	const struct tsi_columns *c = tsi_index_columns(x);
+	const struct tsi_recipe *r = o->recipe;
+	uint32_t is[3];
+
+	/* Labels of audio files: they stand for no image. */
+	if (o->audio.views)
+		return 0;
+	if (!c || !r != tsi_columns_imageless(c))
+		return c ? tsi_err(TSOCK_EDATA,
+				   "samples of %.300s %s an image now: start "
+				   "the stream again",
+				   tsi_index_name(x),
+				   tsi_columns_imageless(c) ? "don't have"
+							    : "have")
+			 : 0;
+	if (!tsi_columns_pixels(c) || !r || !r->of_width)
+		return 0;
+	tsi_columns_image(c, is);
+	if (is[1] == r->of_width && is[0] == r->of_height)
+		return 0;
+	return tsi_err(TSOCK_EDATA,
+		       "images of %.300s have %u x %u pixels now, and had "
+		       "%u x %u: start the stream again",
+		       tsi_index_name(x), is[1], is[0], r->of_width,
+		       r->of_height);
 }
 
 int tsi_service_open(const struct tsi_pipeline_opts *o,
@@ -219,12 +189,18 @@ int tsi_service_open(const struct tsi_pipeline_opts *o,
 	err = tsi_service_geometry(o, TSI_EPOCH_LONG, &s->geometry);
 	if (!err)
 		err = tsi_sampler_open(o, &s->sampler);
+	if (!err)
+		err = check_images(o, tsi_sampler_index(s->sampler));
 	if (!err && o->keys)
 		err = find_key_width(s);
-	if (!err)
-		err = geometry_of(o, extras_of(s),
+	if (!err) {
+		struct tsi_schema_extras x = extras_of(s);
+
+		tsi_schema_make(o, &x, &s->schema);
+		err = geometry_of(o, &s->schema,
 				  tsi_sampler_epoch_len(s->sampler),
 				  &s->geometry);
+	}
 	if (err) {
 		tsi_service_close(s);
 		return err;
@@ -281,10 +257,7 @@ double tsi_service_seconds(const struct tsi_service *s)
 static int open_server(struct tsi_service *s)
 {
 	const struct tsi_index *x = tsi_sampler_index(s->sampler);
-	struct tsock_field schema[TSI_FIELDS];
-	uint32_t n = tsi_format_unlabelled(tsi_index_format(x))
-			     ? 0
-			     : tsi_index_classes(x);
+	uint32_t n = tsi_index_unlabelled(x) ? 0 : tsi_index_classes(x);
 	const char **classes = calloc(n + 1, sizeof(*classes));
 	struct tsock_serve_opts opts;
 	char *identity = NULL;
@@ -299,8 +272,7 @@ static int open_server(struct tsi_service *s)
 	}
 	for (uint32_t i = 0; i < n; i++)
 		classes[i] = tsi_index_class(x, i);
-	serve_opts(s->o, extras_of(s), tsi_sampler_epoch_len(s->sampler),
-		   schema, &opts);
+	serve_opts(s->o, &s->schema, tsi_sampler_epoch_len(s->sampler), &opts);
 	opts.classes = classes;
 	opts.nclasses = n;
 	opts.identity = identity;
@@ -345,7 +317,6 @@ static void watch_bad_files(struct tsi_service *s)
 
 int tsi_service_start(struct tsi_service *s)
 {
-	const struct tsi_columns *columns = extras_of(s).columns;
 	struct tsi_pool_opts opts = {
 		.threads = s->o->threads,
 		.io = s->o->io,
@@ -354,11 +325,7 @@ int tsi_service_start(struct tsi_service *s)
 		.ahead.epochs = s->o->epochs,
 		.image_memory = s->o->image_memory,
 		.cache = s->o->image_cache,
-		.key_width = s->key_width,
-		.draws = s->o->recipe->draws > 0,
-		.masks = s->o->masks != NULL,
-		.views = s->o->recipe->views,
-		.columns = columns ? tsi_columns_count(columns) : 0,
+		.schema = &s->schema,
 		.open_files = s->o->open_files,
 		.capacity = s->geometry.capacity,
 	};

@@ -20,11 +20,13 @@
 #include <stdint.h>
 
 #include "data/index.h"
+#include "run/members.h"
 
 struct tsi_substitutes;
 
-/* Fails with ENOMEM.  x must outlive it. */
-int tsi_substitutes_create(const struct tsi_index *x, uint64_t seed,
+/* Fails with ENOMEM.  x and m, its samples by class, must outlive it. */
+int tsi_substitutes_create(const struct tsi_index *x,
+			   const struct tsi_members *m, uint64_t seed,
 			   struct tsi_substitutes **out);
 
 /* NULL is allowed. */

@@ -9,14 +9,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "image/load.h"
 #include "base/err.h"
 #include "io/reader.h"
 
 #define RETRIES 3
 
 bool tsi_target_is_bad(const struct tsi_target *t, const struct tsi_sampler *s,
-		       const struct tsi_image *img)
+		       const struct tsi_maker *m)
 {
 	const struct tsi_badfiles *b = tsi_sampler_badfiles(s);
 	struct tsi_image_extent e;
@@ -24,8 +23,7 @@ bool tsi_target_is_bad(const struct tsi_target *t, const struct tsi_sampler *s,
 	if (tsi_badfiles_whole(b, t->file))
 		return true;
 	return tsi_badfiles_extent(b, t->file, &e) &&
-	       tsi_image_bottom(img, e.width, e.height, (uint32_t)t->id.epoch,
-				t->id.index) > e.rows;
+	       tsi_maker_end(m, &e, &t->id) > e.rows;
 }
 
 /* On to the next substitute; false when there is none. */
@@ -48,9 +46,9 @@ static bool pass(struct tsi_target *t, const struct tsi_sampler *s)
 }
 
 static bool find_good(struct tsi_target *t, const struct tsi_sampler *s,
-		      const struct tsi_image *img)
+		      const struct tsi_maker *m)
 {
-	while (tsi_target_is_bad(t, s, img))
+	while (tsi_target_is_bad(t, s, m))
 		if (!pass(t, s))
 			return false;
 	return true;
@@ -58,14 +56,14 @@ static bool find_good(struct tsi_target *t, const struct tsi_sampler *s,
 
 /* There is none left: try all of them once more, from its own on. */
 static int try_again(struct tsi_target *t, struct tsi_sampler *s,
-		     const struct tsi_image *img)
+		     const struct tsi_maker *m)
 {
 	if (!t->again) {
 		tsi_badfiles_forget_all(tsi_sampler_badfiles(s));
 		t->again = true;
 		t->tries = 0;
 		t->file = t->id.index;
-		if (find_good(t, s, img))
+		if (find_good(t, s, m))
 			return 0;
 	}
 	return tsi_err(TSOCK_EDATA,
@@ -77,9 +75,9 @@ static int try_again(struct tsi_target *t, struct tsi_sampler *s,
 
 /* From the target on. */
 static int choose_good(struct tsi_target *t, struct tsi_sampler *s,
-		       const struct tsi_image *img)
+		       const struct tsi_maker *m)
 {
-	return find_good(t, s, img) ? 0 : try_again(t, s, img);
+	return find_good(t, s, m) ? 0 : try_again(t, s, m);
 }
 
 /* ---- what came of it ---- */
@@ -95,55 +93,61 @@ static int name_file(const struct tsi_target *t, const struct tsi_sampler *s,
 }
 
 static int replace(struct tsi_target *t, struct tsi_sampler *s,
-		   const struct tsi_image *img, const char *reason)
+		   const struct tsi_maker *m, const char *reason)
 {
 	if (tsi_sampler_raises(s))
 		return name_file(t, s, TSOCK_EDATA, reason);
 	tsi_badlist_report(
 		tsi_sampler_badlist(s), t->file, reason,
 		tsi_badfiles_class_lost(tsi_sampler_badfiles(s), t->file));
-	return pass(t, s) ? choose_good(t, s, img) : try_again(t, s, img);
+	return pass(t, s) ? choose_good(t, s, m) : try_again(t, s, m);
 }
 
 static int replace_for_all(struct tsi_target *t, struct tsi_sampler *s,
-			   const struct tsi_image *img, const char *reason)
+			   const struct tsi_maker *m, const char *reason)
 {
 	tsi_badfiles_remember(tsi_sampler_badfiles(s), t->file, NULL,
 			      t->read_ns);
-	return replace(t, s, img, reason);
+	return replace(t, s, m, reason);
 }
 
 static int undecodable(struct tsi_target *t, struct tsi_sampler *s,
-		       const struct tsi_image *img, const struct tsi_outcome *o)
+		       const struct tsi_maker *m, const struct tsi_outcome *o)
 {
 	const struct tsi_image_extent *e = &o->extent;
 	bool raises = tsi_sampler_raises(s);
 
 	/* Every sample's centre crop needs the same rows. */
 	if (!raises &&
-	    (tsi_image_same_rows(img) || o->measure_err == TSOCK_EDATA ||
-	     (!o->measure_err &&
-	      e->rows < tsi_image_least_bottom(img, e->width, e->height))))
-		return replace_for_all(t, s, img, o->reason);
+	    (tsi_maker_same_end(m) || o->measure_err == TSOCK_EDATA ||
+	     (!o->measure_err && e->rows < tsi_maker_least_end(m, e))))
+		return replace_for_all(t, s, m, o->reason);
 	/* A failure that isn't about its rows may not come again. */
 	if (!raises && !o->measure_err && e->rows < e->height)
 		tsi_badfiles_remember(tsi_sampler_badfiles(s), t->file, e,
 				      t->read_ns);
-	return replace(t, s, img, o->reason);
+	return replace(t, s, m, o->reason);
 }
 
 static int unread(struct tsi_target *t, struct tsi_sampler *s,
-		  const struct tsi_image *img, int err)
+		  const struct tsi_maker *m, int err)
 {
 	char reason[160];
 
 	if (err == ESTALE) /* replaced while it was read */
-		return replace(t, s, img, strerror(err));
+		return replace(t, s, m, strerror(err));
 	if (tsi_io_reader_blames_file(err))
-		return replace_for_all(t, s, img, tsi_io_reader_strerror(err));
+		return replace_for_all(t, s, m, tsi_io_reader_strerror(err));
 	if (err == EMFILE || err == ENFILE) {
 		snprintf(reason, sizeof(reason),
 			 "%s; raise the limit (ulimit -n) or lower --threads",
+			 strerror(err));
+		return name_file(t, s, TSOCK_ESYS, reason);
+	}
+	if (err == ENOTCONN) {
+		snprintf(reason, sizeof(reason),
+			 "the file system that was mounted there is gone (%s): "
+			 "mount it again",
 			 strerror(err));
 		return name_file(t, s, TSOCK_ESYS, reason);
 	}
@@ -155,19 +159,19 @@ static int unread(struct tsi_target *t, struct tsi_sampler *s,
 }
 
 int tsi_target_next(struct tsi_target *t, struct tsi_sampler *s,
-		    const struct tsi_image *img, const struct tsi_outcome *o)
+		    const struct tsi_maker *m, const struct tsi_outcome *o)
 {
 	switch (o->came) {
 	case TSI_CAME_KNOWN:
-		return choose_good(t, s, img);
+		return choose_good(t, s, m);
 	case TSI_CAME_UNREAD:
-		return unread(t, s, img, o->err);
+		return unread(t, s, m, o->err);
 	case TSI_CAME_UNDECODABLE:
-		return undecodable(t, s, img, o);
+		return undecodable(t, s, m, o);
 	case TSI_CAME_NEVER:
-		return replace_for_all(t, s, img, o->reason);
+		return replace_for_all(t, s, m, o->reason);
 	case TSI_CAME_NOT_NOW:
-		return replace(t, s, img, o->reason);
+		return replace(t, s, m, o->reason);
 	case TSI_CAME_CROWDED:
 	case TSI_CAME_SAMPLE:
 		return 0;
@@ -180,7 +184,7 @@ int tsi_target_next(struct tsi_target *t, struct tsi_sampler *s,
 }
 
 int tsi_target_first(struct tsi_target *t, struct tsi_sampler *s,
-		     const struct tsi_image *img, uint64_t seq)
+		     const struct tsi_maker *m, uint64_t seq)
 {
 	struct tsi_badfiles *b = tsi_sampler_badfiles(s);
 	const char *why = NULL;
@@ -195,5 +199,5 @@ int tsi_target_first(struct tsi_target *t, struct tsi_sampler *s,
 		tsi_badfiles_forget(b, t->file);
 	if (tsi_sampler_raises(s))
 		why = tsi_index_bad_reason(tsi_sampler_index(s), t->file);
-	return why ? replace(t, s, img, why) : choose_good(t, s, img);
+	return why ? replace(t, s, m, why) : choose_good(t, s, m);
 }

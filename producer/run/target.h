@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "image/load.h"
+#include "run/maker.h"
 #include "run/sampler.h"
 
 struct tsi_target {
@@ -36,11 +37,11 @@ struct tsi_target {
  * it is forgotten.  Fails as tsi_sampler_at() and tsi_target_next() do.
  */
 int tsi_target_first(struct tsi_target *t, struct tsi_sampler *s,
-		     const struct tsi_image *img, uint64_t seq);
+		     const struct tsi_maker *m, uint64_t seq);
 
 /* From what is known by now, the target is bad for its sample. */
 bool tsi_target_is_bad(const struct tsi_target *t, const struct tsi_sampler *s,
-		       const struct tsi_image *img);
+		       const struct tsi_maker *m);
 
 /* What came of the target. */
 enum tsi_came {
@@ -78,6 +79,6 @@ struct tsi_outcome {
  * EDATA.  ESYS or ENOMEM end the stream, and name the file.
  */
 int tsi_target_next(struct tsi_target *t, struct tsi_sampler *s,
-		    const struct tsi_image *img, const struct tsi_outcome *o);
+		    const struct tsi_maker *m, const struct tsi_outcome *o);
 
 #endif

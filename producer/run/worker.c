@@ -8,33 +8,34 @@
 #include "run/worker.h"
 
 #include <errno.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "image/load.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "pixel/budget.h"
 #include "io/reader.h"
 #include "run/jobs.h"
 #include "run/keep.h"
+#include "run/maker.h"
 #include "run/mask_maker.h"
+#include "run/others.h"
+#include "run/read_wait.h"
+#include "run/stored.h"
 #include "run/target.h"
 
 struct tsi_worker {
 	struct tsi_sampler *sampler;
-	struct tsi_io_reader *reader;
-	struct tsi_image *image;
+	struct tsi_io_reader *reader; /* NULL: images aren't files */
+	struct tsi_maker *maker;
 	struct tsi_mask_maker *mask;   /* NULL: samples have none */
+	struct tsi_others *others;     /* NULL: they have one image */
 	struct tsi_budget_claim claim; /* of memory; ends with each sample */
 	struct tsi_keep *keep;         /* NULL: there is no cache */
+	struct tsi_stored *stored;     /* NULL: images are files */
 	unsigned depth, busy;
 	bool direct;
-	/* For questions from other threads: is a read waited for? */
-	_Atomic int64_t waits_since_ns; /* 0: none is */
-	_Atomic uint64_t waits_file;
+	struct tsi_read_wait wait;
 	struct tsi_job job[];
 };
 
@@ -52,12 +53,16 @@ int tsi_worker_create(struct tsi_sampler *s, enum tsi_io_reader_kind io,
 	w->sampler = s;
 	w->depth = depth;
 	w->claim.budget = budget;
-	opts.claim = &w->claim;
-	err = tsi_image_create(&opts, &w->image);
+	err = tsi_maker_create(s, &w->claim, &w->maker);
 	if (!err && opts.masks)
 		err = tsi_mask_maker_create(tsi_sampler_masks(s), opts.recipe,
 					    &w->mask);
 	if (!err)
+		err = tsi_others_create(s, w->maker, &w->claim, &w->wait,
+					&w->others);
+	if (!err)
+		err = tsi_stored_create(tsi_sampler_index(s), &w->stored);
+	if (!err && !w->stored)
 		err = tsi_io_reader_create(io, depth, &w->reader);
 	if (err) {
 		tsi_worker_destroy(w);
@@ -72,9 +77,11 @@ void tsi_worker_destroy(struct tsi_worker *w)
 	if (!w)
 		return;
 	tsi_io_reader_destroy(w->reader);
-	tsi_image_destroy(w->image);
+	tsi_maker_destroy(w->maker);
 	tsi_mask_maker_destroy(w->mask);
+	tsi_others_destroy(w->others);
 	tsi_keep_destroy(w->keep);
+	tsi_stored_destroy(w->stored);
 	free(w);
 }
 
@@ -86,7 +93,8 @@ int tsi_worker_use_cache(struct tsi_worker *w, struct tsi_image_cache *c,
 
 void tsi_worker_use_files(struct tsi_worker *w, struct tsi_io_files *files)
 {
-	tsi_io_reader_use_files(w->reader, files);
+	if (w->reader)
+		tsi_io_reader_use_files(w->reader, files);
 }
 
 void tsi_worker_use_direct(struct tsi_worker *w)
@@ -101,41 +109,24 @@ unsigned tsi_worker_busy(const struct tsi_worker *w)
 
 const char *tsi_worker_reader(const struct tsi_worker *w)
 {
-	return tsi_io_reader_name(w->reader);
+	return w->reader ? tsi_io_reader_name(w->reader) : NULL;
 }
 
 const char *tsi_worker_reader_why(const struct tsi_worker *w)
 {
-	return tsi_io_reader_why(w->reader);
+	return w->reader ? tsi_io_reader_why(w->reader) : NULL;
 }
 
 /* ------------------------------------------------------------------------
  * Samples
  */
 
-/* Where the bytes of job j's target are. */
-static struct tsi_read_request request_of(const struct tsi_worker *w,
-					  const struct tsi_job *j)
-{
-	const struct tsi_index *x = tsi_sampler_index(w->sampler);
-	struct tsi_location at;
-
-	tsi_index_locate(x, j->target.file, &at);
-	return (struct tsi_read_request){
-		.dirfd = tsi_index_dirfd(x),
-		.path = at.path,
-		.offset = at.offset,
-		.length = at.length,
-		.direct = w->direct,
-		.size_hint = at.size,
-		.tag = j->seq,
-	};
-}
-
 static int read_target(struct tsi_worker *w, struct tsi_job *j)
 {
-	struct tsi_read_request q = request_of(w, j);
+	struct tsi_read_request q = tsi_jobs_request(j, w->sampler, w->direct);
 
+	j->need = (struct tsi_maker_need){ w->maker, &j->target.id };
+	tsi_maker_ask(&j->need, &q);
 	j->target.read_ns = tsi_badfiles_now();
 	j->reads++;
 	return tsi_io_reader_submit(w->reader, &q);
@@ -143,7 +134,7 @@ static int read_target(struct tsi_worker *w, struct tsi_job *j)
 
 static int submit(struct tsi_worker *w, struct tsi_job *j)
 {
-	j->kept = tsi_keep_has(w->keep, j->target.file);
+	j->kept = w->stored || tsi_keep_has(w->keep, j->target.file);
 	return j->kept ? 0 : read_target(w, j);
 }
 
@@ -153,7 +144,7 @@ int tsi_worker_begin(struct tsi_worker *w, uint64_t seq)
 	int err;
 
 	j->seq = seq;
-	err = tsi_target_first(&j->target, w->sampler, w->image, seq);
+	err = tsi_target_first(&j->target, w->sampler, w->maker, seq);
 	if (!err)
 		err = submit(w, j);
 	if (err)
@@ -168,39 +159,30 @@ int tsi_worker_begin(struct tsi_worker *w, uint64_t seq)
  * kept, now or before.
  */
 static int decode(struct tsi_worker *w, const struct tsi_job *j,
-		  const uint8_t *data, size_t len, const struct tsi_slots *to,
+		  struct tsi_maker_bytes b, const struct tsi_slots *to,
 		  struct tsi_box *box)
 {
+	struct tsi_image *img = tsi_maker_image(w->maker);
 	const uint8_t *record = NULL;
 	uint64_t file = j->target.file;
 	int err;
 
 	if (w->keep && !j->kept)
-		record = tsi_keep_pack(w->keep, file, data, len, &len);
+		record = tsi_keep_pack(w->keep, file, b.data, b.len, &b.len);
 	if (record)
-		data = record;
-	tsi_image_trust(w->image, record || j->kept);
-	tsi_image_set_more(w->image, to->more);
+		b.data = record;
+	if (img)
+		tsi_image_trust(img, record || j->kept);
 	/* The draws are the sample's, whichever file it is made from. */
-	err = tsi_image_load_file(w->image, file, data, len,
-				  (uint32_t)j->target.id.epoch,
-				  j->target.id.index, to->image, box);
-	tsi_image_trust(w->image, false);
+	err = tsi_maker_load(w->maker, file, &b, &j->target.id, to, box);
+	if (img)
+		tsi_image_trust(img, false);
 	return err;
 }
 
-/* To memory that needn't be aligned. */
-static void put_draws(const struct tsi_worker *w, void *to)
-{
-	const struct tsi_image_opts opts = tsi_sampler_image_opts(w->sampler);
-
-	memcpy(to, tsi_image_last(w->image).draws,
-	       opts.recipe->draws * sizeof(double));
-}
-
 /* What a decoder's failure means. */
-static void fail_read(struct tsi_worker *w, int err, const uint8_t *data,
-		      size_t len, struct tsi_outcome *o)
+static void fail_read(struct tsi_worker *w, int err,
+		      const struct tsi_maker_bytes *b, struct tsi_outcome *o)
 {
 	tsi_err_copy(o->reason, sizeof(o->reason));
 	o->came = err == TSOCK_EDATA    ? TSI_CAME_UNDECODABLE
@@ -210,33 +192,22 @@ static void fail_read(struct tsi_worker *w, int err, const uint8_t *data,
 	o->err = err;
 	/* Where that decides anything. */
 	if (err == TSOCK_EDATA && !tsi_sampler_raises(w->sampler) &&
-	    !tsi_image_same_rows(w->image))
-		o->measure_err =
-			tsi_image_measure(w->image, data, len, &o->extent);
-}
-
-static void wait_begins(struct tsi_worker *w, uint64_t file)
-{
-	atomic_store(&w->waits_file, file);
-	atomic_store(&w->waits_since_ns, tsi_now_ns());
-}
-
-static void wait_ends(struct tsi_worker *w)
-{
-	atomic_store(&w->waits_since_ns, 0);
+	    !tsi_maker_same_end(w->maker))
+		o->measure_err = tsi_maker_measure(w->maker, b, &o->extent);
 }
 
 /* Make the mask of the sample that was just loaded; false: o says why not. */
 static bool make_mask(struct tsi_worker *w, struct tsi_job *j, uint8_t *to,
 		      struct tsi_outcome *o)
 {
-	const struct tsi_image_drawn last = tsi_image_last(w->image);
+	const struct tsi_image_drawn last =
+		tsi_image_last(tsi_maker_image(w->maker));
 	size_t len;
 	bool read;
 
-	wait_begins(w, j->target.file);
+	tsi_read_wait_begin(&w->wait, j->target.file);
 	read = tsi_mask_maker_read(w->mask, j->target.file, &last, &len, o);
-	wait_ends(w);
+	tsi_read_wait_end(&w->wait);
 	if (!read)
 		return false;
 	j->reads++;
@@ -244,9 +215,33 @@ static bool make_mask(struct tsi_worker *w, struct tsi_job *j, uint8_t *to,
 	return tsi_mask_maker_load(w->mask, &last, to, o);
 }
 
+/* Likewise the images behind the first. */
+static bool make_others(struct tsi_worker *w, struct tsi_job *j,
+			const struct tsi_slots *to, struct tsi_outcome *o)
+{
+	const struct tsi_others_want q = { j->target.file, &j->target.id,
+					   w->direct, to->more };
+
+	j->reads += tsi_others_count(w->others);
+	return tsi_others_make(w->others, &q, &j->read_bytes, o);
+}
+
+/* Do to the sample's boxes what was done to its image. */
+static void move_boxes(struct tsi_worker *w, const struct tsi_slots *to)
+{
+	const struct tsi_box_columns *boxes = tsi_sampler_boxes(w->sampler);
+
+	if (boxes) {
+		const struct tsi_image_drawn last =
+			tsi_image_last(tsi_maker_image(w->maker));
+
+		tsi_box_columns_move(boxes, &last, to);
+	}
+}
+
 /* Make job j's sample of these bytes of its target. */
 static void make_sample(struct tsi_worker *w, struct tsi_job *j,
-			const uint8_t *data, size_t len,
+			const struct tsi_maker_bytes *b,
 			const struct tsi_slots *to, struct tsi_outcome *o)
 {
 	int64_t start = tsi_now_ns();
@@ -254,21 +249,26 @@ static void make_sample(struct tsi_worker *w, struct tsi_job *j,
 	int err;
 
 	o->came = TSI_CAME_KNOWN;
-	if (tsi_target_is_bad(&j->target, w->sampler, w->image))
+	if (tsi_target_is_bad(&j->target, w->sampler, w->maker))
 		return;
-	err = decode(w, j, data, len, to, &box);
+	err = decode(w, j, *b, to, &box);
 	if (err) {
-		fail_read(w, err, data, len, o);
+		fail_read(w, err, b, o);
 		return;
 	}
-	if (w->mask && !make_mask(w, j, to->mask, o))
+	if ((w->mask && !make_mask(w, j, to->mask, o)) ||
+	    (w->others && !make_others(w, j, to, o)))
 		return;
 	tsi_badlist_vouch(tsi_sampler_badlist(w->sampler), j->target.file);
-	tsi_jobs_describe(j, tsi_sampler_index(w->sampler), &box, to);
-	if (to->draws)
-		put_draws(w, to->draws);
+	err = tsi_jobs_describe(j, tsi_sampler_index(w->sampler), &box, to);
+	if (err) {
+		o->came = TSI_CAME_END;
+		o->err = err;
+		return;
+	}
+	move_boxes(w, to);
 	if (w->keep && !j->kept)
-		tsi_keep_offer(w->keep, j->target.file, data, len,
+		tsi_keep_offer(w->keep, j->target.file, b->data, b->len,
 			       (uint64_t)(tsi_now_ns() - start));
 	o->came = TSI_CAME_SAMPLE;
 }
@@ -281,8 +281,25 @@ static int follow_target(struct tsi_worker *w, struct tsi_job *j,
 
 	if (o->came == TSI_CAME_SAMPLE)
 		return 0;
-	err = tsi_target_next(&j->target, w->sampler, w->image, o);
+	err = tsi_target_next(&j->target, w->sampler, w->maker, o);
 	return err ? err : submit(w, j);
+}
+
+/* The image lies in the data set's file as pixels, where it always is. */
+static int make_stored(struct tsi_worker *w, struct tsi_job *j,
+		       const struct tsi_slots *to, bool *done)
+{
+	struct tsi_outcome o;
+	struct tsi_maker_bytes b = { .of = 0 };
+	int err = tsi_stored_take(w->stored, j->target.file, &b.data, &b.len);
+
+	if (err)
+		return err;
+	j->read_bytes += b.len;
+	make_sample(w, j, &b, to, &o);
+	tsi_budget_claim_end(&w->claim);
+	*done = o.came == TSI_CAME_SAMPLE;
+	return follow_target(w, j, &o);
 }
 
 /* The target is in the cache, or was when the sample was begun. */
@@ -290,13 +307,14 @@ static int make_kept(struct tsi_worker *w, struct tsi_job *j,
 		     const struct tsi_slots *to, bool *done)
 {
 	struct tsi_outcome o;
-	const uint8_t *data;
-	size_t len;
+	struct tsi_maker_bytes b = { .of = 0 };
 	bool made = false;
 
-	data = tsi_keep_take(w->keep, j->target.file, &len);
-	if (data) {
-		make_sample(w, j, data, len, to, &o);
+	if (w->stored)
+		return make_stored(w, j, to, done);
+	b.data = tsi_keep_take(w->keep, j->target.file, &b.len);
+	if (b.data) {
+		make_sample(w, j, &b, to, &o);
 		tsi_budget_claim_end(&w->claim);
 		/* What finds no memory here goes the way of other images. */
 		made = o.came != TSI_CAME_CROWDED &&
@@ -312,23 +330,21 @@ static int make_kept(struct tsi_worker *w, struct tsi_job *j,
 
 int64_t tsi_worker_waits(const struct tsi_worker *w, uint64_t *file)
 {
-	int64_t since = atomic_load(&w->waits_since_ns);
-
-	*file = atomic_load(&w->waits_file);
-	/* Else the file may be another wait's. */
-	return atomic_load(&w->waits_since_ns) == since ? since : 0;
+	return tsi_read_wait_ask(&w->wait, file);
 }
 
 /* The next read, one that has come or, if it may wait, the first that comes. */
 static int next_read(struct tsi_worker *w, bool wait, struct tsi_read *r)
 {
-	int err = tsi_io_reader_next(w->reader, false, r);
+	int err;
 
-	if (err != TSOCK_EAGAIN || !wait)
-		return err;
-	wait_begins(w, tsi_jobs_first(w->job, w->depth)->target.file);
-	err = tsi_io_reader_next(w->reader, true, r);
-	wait_ends(w);
+	/* Asking alone may take long: the kernel may open files meanwhile. */
+	tsi_read_wait_begin(&w->wait,
+			    tsi_jobs_first(w->job, w->depth)->target.file);
+	err = tsi_io_reader_next(w->reader, false, r);
+	if (err == TSOCK_EAGAIN && wait)
+		err = tsi_io_reader_next(w->reader, true, r);
+	tsi_read_wait_end(&w->wait);
 	return err;
 }
 
@@ -336,18 +352,23 @@ static int next_read(struct tsi_worker *w, bool wait, struct tsi_read *r)
 static void make_here(struct tsi_worker *w, struct tsi_job *j, size_t size,
 		      const struct tsi_slots *to, struct tsi_outcome *o)
 {
-	struct tsi_read_request q = request_of(w, j);
+	struct tsi_read_request q = tsi_jobs_request(j, w->sampler, w->direct);
 	uint8_t *data;
 	size_t len;
 	int err;
 
 	w->claim.file = size;
-	wait_begins(w, j->target.file);
+	tsi_read_wait_begin(&w->wait, j->target.file);
 	err = tsi_io_read(&q, size, &data, &len);
-	wait_ends(w);
+	if (tsi_jobs_copy_failed(j, w->sampler, err)) {
+		q = tsi_jobs_request(j, w->sampler, w->direct);
+		err = tsi_io_read(&q, size, &data, &len);
+	}
+	tsi_read_wait_end(&w->wait);
 	if (!err) {
 		j->read_bytes += len;
-		make_sample(w, j, data, len, to, o);
+		make_sample(w, j, &(struct tsi_maker_bytes){ data, len, 0 }, to,
+			    o);
 		free(data);
 		return;
 	}
@@ -412,15 +433,24 @@ static int use(struct tsi_worker *w, struct tsi_job *j,
 	struct tsi_outcome o = { .came = TSI_CAME_UNREAD, .err = r->err };
 	size_t size = r->err == TSI_READ_LARGE ? r->size : TSI_READER_AHEAD;
 
+	if (tsi_jobs_copy_failed(j, w->sampler, r->err)) {
+		tsi_io_reader_recycle(w->reader, r);
+		return read_target(w, j);
+	}
 	if (r->err == TSI_READ_LARGE) {
 		make_large(w, j, size, to, &o);
 	} else if (r->err == ENOMEM) {
 		o.came = TSI_CAME_NO_MEMORY;
 	} else if (!r->err) {
 		j->read_bytes += r->len;
-		make_sample(w, j, r->data, r->len, to, &o);
+		make_sample(w, j,
+			    &(struct tsi_maker_bytes){ r->data, r->len, r->of },
+			    to, &o);
 		tsi_budget_claim_end(&w->claim);
 	}
+	/* Several images want more together than was free. */
+	if (o.came == TSI_CAME_CROWDED)
+		make_large(w, j, size, to, &o);
 	if (o.came == TSI_CAME_NO_MEMORY)
 		make_alone(w, j, size, to, &o);
 	tsi_io_reader_recycle(w->reader, r);
@@ -445,7 +475,7 @@ int tsi_worker_finish(struct tsi_worker *w,
 		int err;
 
 		/* What was read comes first: it holds memory. */
-		err = next_read(w, !kept, &r);
+		err = w->stored ? TSOCK_EAGAIN : next_read(w, !kept, &r);
 		if (err && (!kept || err != TSOCK_EAGAIN))
 			return err;
 		read = tsi_now_ns();

@@ -15,25 +15,11 @@
 
 #include "io/reader.h"
 #include "run/sampler.h"
+#include "run/schema.h"
 
 struct tsi_budget;
 struct tsi_image_cache;
 struct tsi_worker;
-
-/* Where the fields of one sample go. */
-struct tsi_slots {
-	uint8_t *image; /* height * width * channels */
-	int64_t *label;
-	int64_t *index;
-	int32_t *box;     /* 5 */
-	float *weight;    /* NULL: isn't wanted */
-	char *key;        /* NULL: isn't wanted */
-	size_t key_width; /* of key; any sample's has less bytes */
-	double *draws;    /* NULL: aren't wanted */
-	uint8_t *mask;    /* height * width; NULL: there is none */
-	uint8_t *more[TSI_RECIPE_VIEWS - 1]; /* the views behind the first */
-	void *column[TSI_COLUMNS];           /* those that the data set has */
-};
 
 struct tsi_made {
 	uint64_t seq;
@@ -75,7 +61,8 @@ void tsi_worker_destroy(struct tsi_worker *w);
 /* Samples that were begun and not finished. */
 unsigned tsi_worker_busy(const struct tsi_worker *w);
 
-/* How files are read, and why not by io_uring (or NULL). */
+/* How files are read (NULL: images aren't files), and why not by io_uring (or
+ * NULL). */
 const char *tsi_worker_reader(const struct tsi_worker *w);
 const char *tsi_worker_reader_why(const struct tsi_worker *w);
 
