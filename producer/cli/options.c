@@ -16,74 +16,9 @@
 #include "cli/guess.h"
 #include "cli/node.h"
 #include "cli/option_table.h"
+#include "cli/option_value.h"
 #include "cli/split.h"
 #include "cli/transform.h"
-#include "cli/value.h"
-
-static int set_slow(const char *value, struct tsi_slow *to)
-{
-	const char *colon = strchr(value, ':');
-	size_t len = colon ? (size_t)(colon - value) : 0;
-
-	if (strcmp(value, "block") == 0) {
-		*to = (struct tsi_slow){ .action = TSOCK_SLOW_BLOCK };
-		return 0;
-	}
-	to->action = len == 4 ? TSOCK_SLOW_KILL : TSOCK_SLOW_DETACH;
-	if (colon &&
-	    (!strncmp(value, "kill:", 5) || !strncmp(value, "detach:", 7)) &&
-	    tsi_value_seconds("slow", colon + 1, false, &to->ms) == 0)
-		return 0;
-	return tsi_err(TSOCK_EARG,
-		       "--slow %s: choose one of block|detach:SEC|kill:SEC, "
-		       "with seconds above 0, e.g. kill:30",
-		       value);
-}
-
-static int set_share(const struct tsi_opt *r, const char *value,
-		     struct tsi_tolerance *to)
-{
-	to->given = true;
-	return tsi_value_share(r->name, value, &to->share);
-}
-
-static int set_shard(const struct tsi_opt *r, const char *value,
-		     struct tsi_shard *to)
-{
-	return tsi_value_shard(r->name, value, &to->rank, &to->world);
-}
-
-static bool is_name_char(char c)
-{
-	return c && strchr(TSI_NAME_CHARS, c);
-}
-
-/* A '-' in front would make a name look like an option. */
-static int set_name(const char *value, char *to)
-{
-	if (strchr(value, '/'))
-		return tsi_err(TSOCK_EARG,
-			       "--name %s: a name has no '/'; TSOCK_DIR "
-			       "chooses the folder of the sockets",
-			       value);
-	if (!tsi_address_is_name(value) || value[0] == '-')
-		return tsi_err(TSOCK_EARG,
-			       "--name %s: 1 to %d letters, digits, '.', '_' "
-			       "and '-' are wanted, a letter or digit first",
-			       value, TSI_NAME_MAX);
-	memcpy(to, value, strlen(value) + 1);
-	return 0;
-}
-
-static int set_text(const struct tsi_opt *r, const char *value, const char **to)
-{
-	if (!*value)
-		return tsi_err(TSOCK_EARG,
-			       "--%s: the value is empty, a %s is wanted",
-			       r->name, r->arg);
-	*to = value;
-	return 0;
-}
 
 static int set_mode(struct tsi_options *o, const struct tsi_opt *r,
 		    const char *value)
@@ -100,44 +35,7 @@ static int set_mode(struct tsi_options *o, const struct tsi_opt *r,
 			       "--dry-run, --list and --stop at a time",
 			       r->name);
 	o->mode = mode;
-	return r->arg ? set_text(r, value, &o->stop) : 0;
-}
-
-/* A value of *to, which is what the option's kind says. */
-static int set_value(const struct tsi_opt *r, const char *value, void *to)
-{
-	switch (r->kind) {
-	case TSI_OPT_TEXT:
-	case TSI_OPT_PATH:
-		return set_text(r, value, to);
-	case TSI_OPT_CHOICE:
-		return tsi_value_choice(r->name, r->arg, value, to);
-	case TSI_OPT_COUNT:
-	case TSI_OPT_AUTO:
-		if (r->kind == TSI_OPT_AUTO && !strcmp(value, "auto")) {
-			*(uint64_t *)to = 0;
-			return 0;
-		}
-		return tsi_value_count(r->name, value, r->min, r->max, to);
-	case TSI_OPT_BYTES:
-		return tsi_value_bytes(r->name, value, r->min, r->max, to);
-	case TSI_OPT_SWITCH:
-	case TSI_OPT_QUIET:
-		*(bool *)to = true;
-		return 0;
-	case TSI_OPT_SHARE:
-		return set_share(r, value, to);
-	case TSI_OPT_SHARD:
-		return set_shard(r, value, to);
-	case TSI_OPT_SLOW:
-		return set_slow(value, to);
-	case TSI_OPT_IDLE:
-		return tsi_value_seconds(r->name, value, true, to);
-	case TSI_OPT_NAME:
-		return set_name(value, to);
-	default:
-		return 0;
-	}
+	return r->arg ? tsi_option_text(r, value, &o->stop) : 0;
 }
 
 static int set_option(struct tsi_options *o, const struct tsi_opt *r,
@@ -147,7 +45,7 @@ static int set_option(struct tsi_options *o, const struct tsi_opt *r,
 
 	if (r->kind == TSI_OPT_ACTION)
 		return set_mode(o, r, value);
-	err = set_value(r, value, (char *)o + r->at);
+	err = tsi_option_value(r, value, (char *)o + r->at);
 	if (err)
 		return err;
 	o->given[r->id] = true;
@@ -234,9 +132,16 @@ static int bad_option(int got, char **argv, const struct words *w)
 		       (int)len, word);
 }
 
+static bool ends_in(const char *text, const char *end, const char *tail)
+{
+	size_t len = strlen(tail);
+
+	return (size_t)(end - text) > len && !memcmp(end - len, tail, len);
+}
+
 /*
  * The stream's name: the format's, or the folder's, made of characters that a
- * name may have; with -val for the val split.
+ * name may have; with -val for the val split, unless the folder is called so.
  */
 static void default_name(struct tsi_options *o)
 {
@@ -248,13 +153,15 @@ static void default_name(struct tsi_options *o)
 
 	while (end > o->data.root && end[-1] == '/')
 		end--;
+	if (ends_in(o->data.root, end, tail))
+		tail = "";
 	at = end;
 	while (at > o->data.root && at[-1] != '/')
 		at--;
 	for (;
 	     !tsi_format_names_stream(o->data.format) && at < end && len < most;
 	     at++) {
-		bool odd = !is_name_char(*at);
+		bool odd = !tsi_option_name_char(*at);
 
 		/* A name begins with a letter or a digit. */
 		if (len || (!odd && isalnum((unsigned char)*at)))
