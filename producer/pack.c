@@ -171,7 +171,7 @@ static int complete(struct command *c, int argc, char **argv)
 		c->data.split = tsi_format_has_splits(c->data.format)
 					? TSI_SPLIT_TRAIN
 					: TSI_SPLIT_NONE;
-	if (tsi_advice_url(c->data.root))
+	if (tsi_advice_url("SOURCE", c->data.root))
 		return TSOCK_EARG;
 	c->data.folder = tsi_split_folder(c->data.root, c->data.split);
 	if (!c->data.folder)

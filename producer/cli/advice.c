@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 
 #include "base/err.h"
@@ -118,19 +119,30 @@ int tsi_advice_layout(const struct tsi_dataset *d)
 	return err;
 }
 
-int tsi_advice_url(const char *root)
+/* What to do with an address, by its beginning. */
+static const char *way_to(const char *url)
 {
-	const char *colon = strchr(root, ':');
-	const char *slash = strchr(root, '/');
+	if (!strncasecmp(url, "s3:", 3))
+		return "mount the bucket, by mount-s3 or s3fs";
+	if (!strncasecmp(url, "gs:", 3))
+		return "mount the bucket, by gcsfuse";
+	if (!strncasecmp(url, "hf:", 3))
+		return "download the data set, by hf download";
+	return "mount it, by rclone mount for example, or copy it here";
+}
+
+int tsi_advice_url(const char *option, const char *value)
+{
+	const char *colon = strchr(value, ':');
+	const char *slash = strchr(value, '/');
 
 	if (!colon || (slash && slash < colon) ||
-	    (strncmp(colon, "://", 3) != 0 && strncmp(root, "pipe:", 5) != 0))
+	    (strncmp(colon, "://", 3) != 0 && strncmp(value, "pipe:", 5) != 0))
 		return 0;
 	return tsi_err(TSOCK_EARG,
-		       "--root %s: files of this machine alone are read; copy "
-		       "the data set here, or mount it (mount-s3, gcsfuse, "
-		       "rclone mount) and give that folder",
-		       root);
+		       "%s %s: files of this machine alone are read; %s, and "
+		       "give that folder (docs/operate/object-stores.md)",
+		       option, value, way_to(value));
 }
 
 /* ------------------------------------------------------------------------

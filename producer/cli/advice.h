@@ -16,10 +16,10 @@
 int tsi_advice_layout(const struct tsi_dataset *d);
 
 /*
- * EARG with a sentence if root is an address (s3://..., https://..., a pipe:)
- * and no path of this machine.
+ * EARG with a sentence if the option's value is an address (s3://...,
+ * https://..., a pipe:) and no path of this machine.
  */
-int tsi_advice_url(const char *root);
+int tsi_advice_url(const char *option, const char *value);
 
 /* Warn when the classes look like splits, or when there is but one. */
 void tsi_advice_classes(const struct tsi_dataset *d, const struct tsi_index *x);

@@ -212,7 +212,9 @@ static int complete(struct tsi_options *o)
 	if (!o->root)
 		return tsi_err(TSOCK_EARG,
 			       "--root is missing: the folder of the data set");
-	if (tsi_advice_url(o->root))
+	if (tsi_advice_url("--root", o->root) ||
+	    (o->select && tsi_advice_url("--select", o->select)) ||
+	    (o->masks && tsi_advice_url("--masks", o->masks)))
 		return TSOCK_EARG;
 	o->data.root = o->root;
 	choose_format(o);

@@ -256,7 +256,7 @@ def test_a_data_sets_folder_is_told_of_root(tmp_path, slash):
     shard = tmp_path / "shard.tar"
     shard.write_bytes(b"")
     assert "root=%r" % str(shard) in refused(ValueError, str(shard))
-    assert "root='s3://x/y'" in refused(ValueError, "s3://x/y")
+    assert "data set 's3://x/y': files" in refused(ValueError, "s3://x/y")
 
 
 def test_a_name_that_a_folder_has_is_told_of_root(tmp_path, monkeypatch):

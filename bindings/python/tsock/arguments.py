@@ -13,7 +13,7 @@ import os
 from ctypes import c_float
 from typing import Any, Mapping, Optional, Union
 
-from . import _ffi
+from . import _ffi, addresses
 from .keywords import did_you_mean, one_of
 
 
@@ -90,14 +90,16 @@ def check_path(name: Union[str, os.PathLike[str], None]) -> None:
     if "/" not in path or os.path.lexists(path + ".door"):
         return
     is_folder = os.path.isdir(path)
-    if is_folder or os.path.exists(path) or "://" in path:
+    if not os.path.exists(path):
+        addresses.refuse("data set", path)
+    else:
         raise ValueError(
             "tsock.DataLoader's first argument is a stream's name, or the "
             "path of its sockets, and %r is %s: a data set is given as "
             "root=%r"
             % (
                 path,
-                "a folder" if is_folder else "a file or an address",
+                "a folder" if is_folder else "a file",
                 path,
             )
         )
@@ -116,7 +118,7 @@ def stream_name(value: Union[str, os.PathLike[str]]) -> bytes:
 
 
 def seconds(what: str, value: Any, least: float) -> float:
-    """A number of seconds; booleans and NaN are none."""
+    """A number of seconds; booleans and NaN are refused."""
     if (
         isinstance(value, bool)
         or not isinstance(value, (int, float))

@@ -66,7 +66,6 @@ class Wanted:
         self._given = frozenset(checked)
         if not checked["root"]:
             raise ValueError("root '': it is the folder of a data set")
-        _refuse_address(checked["root"])
         self._options = options.absolute(checked)
         # By key what it may have, if the program has just said so.
         self._values: Optional[dict[str, list[str]]] = None
@@ -169,18 +168,6 @@ class Revival:
         self._looked = now
         if not is_running(self._want.name):
             self._want.start(self._batch_size)
-
-
-_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://|pipe:")
-
-
-def _refuse_address(root: str) -> None:
-    if _ADDRESS.match(root):
-        raise ValueError(
-            "root %r: files of this machine alone are read; copy the data "
-            "set here, or mount it (mount-s3, gcsfuse, rclone mount) and "
-            "give that folder" % root
-        )
 
 
 def _is_same(a: str, b: str) -> bool:

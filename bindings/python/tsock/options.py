@@ -20,12 +20,14 @@ from typing import (
     get_type_hints,
 )
 
+from . import addresses
 from .keywords import OF_IMAGES, did_you_mean, one_of
 from .keywords import what_is_meant
 from .option_table import ProducerOptions
 from .recipe import text_of
 
 TYPES = get_type_hints(ProducerOptions)
+_OF_DATA = frozenset(("root", "dataset", "select", "masks"))
 IMAGE_FOLDERS = ("imagenet", "imagefolder")  # datasets that read trees alike
 
 
@@ -58,6 +60,8 @@ def _text(key: str, value: Any) -> str:
     """The option's value as it is written on a command line."""
     if key == "transform" and not isinstance(value, bytes):
         return text_of(value)
+    if key in _OF_DATA and isinstance(value, (str, bytes)):
+        addresses.refuse(key, os.fsdecode(value))
     kinds, words = kinds_of(key), words_of(key)
     if isinstance(value, str) and value in words:
         return value
