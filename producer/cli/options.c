@@ -232,6 +232,10 @@ static int complete(struct tsi_options *o)
 			TSOCK_EARG,
 			"--allow-bad contradicts --on-error raise, which "
 			"lets no bad file pass");
+	if (o->shard_cache_size && !o->shard_cache)
+		return tsi_err(TSOCK_EARG,
+			       "--shard-cache-size says nothing without "
+			       "--shard-cache DIR, the folder of the copies");
 	if (o->no_index && o->index_memory)
 		return tsi_err(TSOCK_EARG,
 			       "--no-index contradicts --index-memory");
@@ -341,6 +345,8 @@ void tsi_options_pipeline(const struct tsi_options *o,
 		.allow_empty = o->allow_empty,
 		.look_at_all = o->mode == TSI_RUN_DRY,
 		.cache = o->no_cache ? "" : o->cache_dir,
+		.shard_cache = o->shard_cache,
+		.shard_cache_size = o->shard_cache_size,
 		.threads = (unsigned)o->threads,
 		.io = (enum tsi_io_reader_kind)o->io,
 		.direct = o->direct,

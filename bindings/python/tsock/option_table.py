@@ -25,8 +25,11 @@ class ProducerOptions(TypedDict, total=False):
                   tar files of DIR, or DIR/train-{000..146}.tar; images with
                   .cls or .json beside them; table: a file that tsock.index()
                   wrote: images by their ranges in files of any kind, labels
-                  and fields of any kind; packed: what tsock-pack wrote to DIR;
-                  the others find it there too
+                  and fields of any kind; arrow: such a file, of Arrow files;
+                  tsock.DataLoader writes it of a folder that save_to_disk()
+                  wrote; parquet: likewise, of Parquet files, as on Hugging
+                  Face's Hub; packed: what tsock-pack wrote to DIR; the others
+                  find it there too
     root          where the data set is; without --dataset, what lies there
                   tells its kind
     split         which part: the folder of that name (imagenet: train), or the
@@ -57,6 +60,14 @@ class ProducerOptions(TypedDict, total=False):
     cache_dir     keep the scan of the data set and the index of its JPEGs
                   there ($XDG_CACHE_HOME/tsock, else ~/.cache/tsock)
     no_cache      keep no scan and no index on disk, and use none
+    shard_cache   copy shards (tar files, packs, and other files of many
+                  samples) from a slow file system to this local folder, whole
+                  and in the background, and read the copies, also in later
+                  runs
+    shard_cache_size
+                  most that the copies of --shard-cache may take; those that
+                  weren't used for longest make place (what the disk has free
+                  but 5 % of the disk)
     on_error      a bad file: put a good one of its class in its place and
                   count it (default), or stop the stream, naming it
     allow_bad     serve a data set of which more can't be read, from 0 to 1
@@ -76,11 +87,12 @@ class ProducerOptions(TypedDict, total=False):
                   torchvision's first recipe: that of train, normalised;
                   torchvision-v2: that of torchvision's newer weights (with
                   --size 176 theirs); timm: the default of timm's train.py;
-                  timm-rand: timm's --aa rand-m9-mstd0.5-inc1, as in DeiT;
-                  simclr: SimCLR's two views; dino: DINO's two global views and
-                  eight local ones of 96 x 96; cifar: crops of 32 x 32 pixels
-                  in a border of 4; segmentation: torchvision's for images with
-                  masks; segmentation-eval: short edge 520, and its middle
+                  timm-rand: DeiT's: timm's --aa rand-m9-mstd0.5-inc1, bicubic,
+                  --reprob 0.25 --remode pixel; simclr: SimCLR's two views;
+                  dino: DINO's two global views and eight local ones of 96 x
+                  96; cifar: crops of 32 x 32 pixels in a border of 4;
+                  segmentation: torchvision's for images with masks;
+                  segmentation-eval: short edge 520, and its middle
     size          side of the finished image (224)
     resize        eval: the shorter side before the crop (256)
     pillow        whose pixels to give: Pillow 13 and later resize some crops
@@ -141,7 +153,7 @@ class ProducerOptions(TypedDict, total=False):
     log_level     how much is said (info)
     """
 
-    dataset: Literal["imagenet", "imagefolder", "images", "webdataset", "table", "packed"]
+    dataset: Literal["imagenet", "imagefolder", "images", "webdataset", "table", "arrow", "parquet", "packed"]
     root: Path
     split: Literal["train", "val"]
     select: Path
@@ -156,6 +168,8 @@ class ProducerOptions(TypedDict, total=False):
     rescan: bool
     cache_dir: Path
     no_cache: bool
+    shard_cache: Path
+    shard_cache_size: Size
     on_error: Literal["substitute", "raise"]
     allow_bad: float
     transform: Transform
