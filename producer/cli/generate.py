@@ -199,7 +199,7 @@ class ProducerOptions(TypedDict, total=False):
 '''
 
 TYPES = {
-    "TEXT": "Transform",
+    "TEXT": "str",
     "PATH": "Path",
     "COUNT": "int",
     "AUTO": "int",
@@ -210,10 +210,13 @@ TYPES = {
     "IDLE": "float",
     "SHARD": "Union[str, tuple[int, int]]",
     "SLOW": "str",
+    "SAMPLING": "str",
 }
 
 
 def python_type(option):
+    if option.name == "transform":
+        return "Transform"
     if option.kind not in ("CHOICE", "AUTO"):
         return TYPES[option.kind]
     words = [word for word in option.arg.split("|") if not word.isupper()]

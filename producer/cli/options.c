@@ -204,6 +204,20 @@ static int find_masks(struct tsi_options *o)
 	return tsi_recipe_check_masks(o->recipe);
 }
 
+/* Samples that are drawn have no order. */
+static int check_sampler(const struct tsi_options *o)
+{
+	if (o->sampler.way == TSI_SAMPLING_ORDER || o->order == TSI_UNSET ||
+	    o->order == TSOCK_ORDER_PHILOX)
+		return 0;
+	return tsi_err(TSOCK_EARG,
+		       "--sampler %s contradicts --order %s: its samples are "
+		       "drawn by --seed; leave out --order",
+		       o->sampler.way == TSI_SAMPLING_WEIGHTED ? "weighted"
+							       : "balanced",
+		       tsi_options_order((enum tsock_order_kind)o->order));
+}
+
 /* What depends on other options. */
 static int complete(struct tsi_options *o)
 {
@@ -243,7 +257,9 @@ static int complete(struct tsi_options *o)
 		return tsi_err(TSOCK_EARG,
 			       "--fast contradicts --pillow: fast pixels are "
 			       "those of no Pillow; leave out one of them");
-	err = tsi_transform_choose(o);
+	err = check_sampler(o);
+	if (!err)
+		err = tsi_transform_choose(o);
 	if (err)
 		return err;
 	if (o->order == TSOCK_ORDER_TORCH && o->segments > 1)
@@ -330,6 +346,7 @@ void tsi_options_pipeline(const struct tsi_options *o,
 		.on_error = (enum tsi_on_error)o->on_error,
 		.allow_bad = o->allow_bad,
 		.order = (enum tsock_order_kind)o->order,
+		.sampling = o->sampler,
 		.segments = (uint32_t)o->segments,
 		.sharded = o->given[TSI_OPTION_shard],
 		.rank = o->shard.rank,

@@ -70,6 +70,7 @@ struct tsi_slow {
 #define TSI_MEMBER_QUIET(m) bool m;
 #define TSI_MEMBER_SHARE(m) struct tsi_tolerance m;
 #define TSI_MEMBER_SHARD(m) struct tsi_shard m;
+#define TSI_MEMBER_SAMPLING(m) struct tsi_sampling m;
 #define TSI_MEMBER_SLOW(m) struct tsi_slow m;
 #define TSI_MEMBER_NAME(m) char m[TSI_NAME_MAX + 1];
 

@@ -109,6 +109,8 @@ int tsi_transform_choose(struct tsi_options *o)
 	}
 	if (!err && o->views > 1)
 		err = repeat(o);
+	/* What is drawn has no order. */
+	in_order = in_order && o->sampler.way == TSI_SAMPLING_ORDER;
 	if (o->order == TSI_UNSET)
 		o->order =
 			in_order ? TSOCK_ORDER_SEQUENTIAL : TSOCK_ORDER_PHILOX;

@@ -141,7 +141,7 @@ def test_what_torch_has_may_be_misspelt_too(place, key, text):
         ({"layout": "cwh"}, "it is 'hwc' or 'chw'; did you mean 'chw'?"),
         (
             {"root": "/", "dataset": "imagefodler"},
-            "'table' or 'packed'; did you mean 'imagefolder'?",
+            "'tokens' or 'packed'; did you mean 'imagefolder'?",
         ),
     ],
 )

@@ -12,7 +12,6 @@ from typing import Any, Callable, Iterable, Mapping, TypeVar, cast
 # What people bring along from torch, and where it has gone.
 ELSEWHERE = {
     "shuffle": "the producer's --order decides it",
-    "sampler": "the producer's --order decides it; subset= chooses samples",
     "batch_sampler": "the producer's --order decides it",
     "generator": "the producer's --seed decides it",
     "num_workers": "the producer's --threads decides it",

@@ -51,6 +51,11 @@ class ProducerOptions(TypedDict, total=False):
     order         philox: a new uniform shuffle per epoch (the default of
                   train); torch: the order that PyTorch's DataLoader would
                   visit; sequential: the data set's own (the default of eval)
+    sampler       which samples an epoch has (each once): as many, drawn with
+                  replacement by the weights of --select or of a table's column
+                  weight, or so that all classes come as often; each K times in
+                  a row, with draws of its own; or the first N of the order;
+                  weighted,limit:N draws N
     segments      cut epochs into N parts at which a consumer may begin one (1;
                   sequential: 64, or the data set's size if smaller)
     shard         serve the part of rank R (from 0) of WORLD, as
@@ -162,6 +167,7 @@ class ProducerOptions(TypedDict, total=False):
     grows: bool
     seed: int
     order: Literal["philox", "torch", "sequential"]
+    sampler: str
     segments: int
     shard: Union[str, tuple[int, int]]
     allow_empty: bool

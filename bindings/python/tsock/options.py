@@ -56,6 +56,14 @@ def _of_a_square(key: str, value: Sequence[Any]) -> str:
     )
 
 
+_SAMPLER = (
+    "sampler %r: it is 'weighted', 'balanced', 'repeat:K' or 'limit:N', since "
+    "all jobs of a stream have the same samples; weights, such as those of "
+    "torch's WeightedRandomSampler, stand in the file of select= or in the "
+    "column weight of a table, and subset= chooses samples for one job"
+)
+
+
 def _text(key: str, value: Any) -> str:
     """The option's value as it is written on a command line."""
     if key == "transform" and not isinstance(value, bytes):
@@ -70,6 +78,8 @@ def _text(key: str, value: Any) -> str:
             "%s %r: it is %s%s"
             % (key, value, one_of(words), did_you_mean(value, words))
         )
+    if key == "sampler" and not isinstance(value, (str, bytes)):
+        raise TypeError(_SAMPLER % (value,))
     if isinstance(value, bool):
         raise TypeError(
             "%s %r: it takes a value, see tsock-producer --help" % (key, value)

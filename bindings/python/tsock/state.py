@@ -22,6 +22,7 @@ _ORDER = (
     "files",
     "order",
     "seed",
+    "sampler",
     "segments",
     "shard",
     "identity",  # of tsock.serve(), as the next one
@@ -33,6 +34,8 @@ def order_of(about: About) -> dict[str, str]:
     """What two streams must have in common for a position to mean the same."""
     said = about.identity
     found = {key: said[key] for key in _ORDER if key in said}
+    if "weights" in said and "weighted" in said.get("sampler", ""):
+        found["weights"] = said["weights"]
     return dict(found, length=str(about.epoch_len))
 
 

@@ -108,6 +108,14 @@ class Subset:
                 "stream of all of the data set"
                 % (about.name, shard, shards)
             )
+        sampler = about.identity.get("sampler")
+        if sampler:
+            raise ValueError(
+                "subset of %r, a stream with sampler=%r: how many of its "
+                "samples are wanted is different in each epoch, or they come "
+                "more than once; read a stream without sampler="
+                % (about.name, sampler)
+            )
         # A served loader may give any indices.
         served = "structure" in about.identity
         if self.last >= about.dataset_len and not served:
