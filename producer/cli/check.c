@@ -22,6 +22,7 @@
 #include "cli/split.h"
 #include "data/folder.h"
 #include "data/packed/pack.h"
+#include "data/labels/labels.h"
 #include "data/select.h"
 #include "run/service.h"
 #include "wire/address.h"
@@ -110,11 +111,27 @@ static int check_select(const char *path)
 	return err;
 }
 
+/* Those of --labels can be read, and are all of one kind. */
+static int check_labels(const struct tsi_pipeline_opts *p)
+{
+	struct tsi_labels *x;
+	int err;
+
+	if (p->format == &tsi_format_table)
+		return tsi_err(TSOCK_EARG,
+			       "--labels: %s is a table, which has labels of "
+			       "its own; write these into it",
+			       p->folder);
+	err = tsi_labels_open(p->labels, NULL, &x);
+	if (!err)
+		tsi_labels_close(x);
+	return err;
+}
+
 /* May it grow (--grows)?  What tsock-pack wrote doesn't. */
 static int check_grows(const struct tsi_dataset *data)
 {
-	if (!tsi_format_keeps_index(data->format) &&
-	    !tsi_pack_is_at(data->folder))
+	if (data->format != &tsi_format_packed && !tsi_pack_is_at(data->folder))
 		return 0;
 	return tsi_err(TSOCK_EARG,
 		       "--grows: %s is what tsock-pack wrote, which never "
@@ -352,6 +369,8 @@ int tsi_check_start(const struct tsi_options *o, struct tsi_pipeline_opts *p,
 		err = tsi_check_root(&o->data);
 	if (!err && p->select)
 		err = check_select(p->select);
+	if (!err && p->labels)
+		err = check_labels(p);
 	if (!err)
 		err = check_reader(p->io);
 	if (!err)

@@ -183,10 +183,9 @@ static void choose_format(struct tsi_options *o)
 	if (o->split == TSI_UNSET)
 		o->split = tsi_format_has_splits(found) ? TSI_SPLIT_TRAIN
 							: TSI_SPLIT_NONE;
-	/* Where there are masks, folders needn't be classes. */
-	if (o->masks && o->dataset == TSI_UNSET &&
-	    tsi_format_has_class_folders(found))
-		found = &tsi_format_images;
+	/* Where there are masks or labels, folders needn't be classes. */
+	if (o->labels || (o->masks && o->dataset == TSI_UNSET))
+		found = tsi_format_classless(found);
 	o->data.format = found;
 }
 
@@ -340,6 +339,7 @@ void tsi_options_pipeline(const struct tsi_options *o,
 		.format = o->data.format,
 		.folder = o->data.folder,
 		.select = o->select,
+		.labels = o->labels,
 		.masks = o->data.masks,
 		.keys = o->keys,
 		.grows = o->grows,

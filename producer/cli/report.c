@@ -72,6 +72,27 @@ static void print_order(const struct tsi_plan *p)
 	printf("\n");
 }
 
+static void print_views_memory(const struct tsock_geometry *g)
+{
+	size_line("  float32", g->f32_bytes);
+	size_line("  float16", g->f16_bytes);
+	printf("              (the first always; float32, float16 and bfloat16 "
+	       "once\n              for each layout and normalisation in "
+	       "use)\n");
+}
+
+static void print_image_memory(const struct tsi_pipeline_opts *o)
+{
+	if (o->image_cache)
+		size_line("  --cache", o->image_cache);
+	size_line("  images", o->image_memory);
+	printf("              (of large images while they are decoded; one "
+	       "that alone\n              needs more is bad: "
+	       "--image-memory)\n");
+	if (o->index_memory)
+		size_line("  index", o->index_memory);
+}
+
 static void print_memory(const struct tsi_plan *p)
 {
 	const struct tsock_geometry *g = &p->geometry;
@@ -79,22 +100,14 @@ static void print_memory(const struct tsi_plan *p)
 	char limiter[256];
 
 	printf("memory\n");
-	size_line("  as decoded", g->ring_bytes);
-	size_line("  float32", g->f32_bytes);
-	size_line("  float16", g->f16_bytes);
-	printf("              (the first always; float32, float16 and bfloat16 "
-	       "once\n              for each layout and normalisation in "
-	       "use)\n");
+	size_line(p->pipeline.recipe ? "  as decoded" : "  as stored",
+		  g->ring_bytes);
+	if (p->pipeline.recipe)
+		print_views_memory(g);
 	if (p->pipeline.memory)
 		size_line("  --memory", p->pipeline.memory);
-	if (p->pipeline.image_cache)
-		size_line("  --cache", p->pipeline.image_cache);
-	size_line("  images", p->pipeline.image_memory);
-	printf("              (of large images while they are decoded; one "
-	       "that alone\n              needs more is bad: "
-	       "--image-memory)\n");
-	if (p->pipeline.index_memory)
-		size_line("  index", p->pipeline.index_memory);
+	if (p->pipeline.recipe)
+		print_image_memory(&p->pipeline);
 	if (tsi_limits_memory("", &there, limiter, sizeof(limiter)) == 0)
 		size_line("  available", there);
 }
@@ -111,8 +124,7 @@ void tsi_report_version(void)
 	       "libavif %s, libzmq %s, %s liburing\n",
 	       tsi_jpeg_turbo_version(), tsi_png_version(), tsi_png_file_zlib(),
 	       webp ? webp : "none", tiff ? tiff : "none", avif ? avif : "none",
-	       zmq,
-	       tsi_io_reader_has_uring() ? "with" : "without");
+	       zmq, tsi_io_reader_has_uring() ? "with" : "without");
 }
 
 void tsi_report_describe(const struct tsi_options *o)
@@ -124,7 +136,7 @@ void tsi_report_describe(const struct tsi_options *o)
 	tsi_identity_describe(&p, !o->given[TSI_OPTION_dataset], stdout);
 }
 
-/* Of one channel: "224 x 224 grey". */
+/* Images of one channel are reported as "224 x 224 grey". */
 static void print_images(const struct tsi_pipeline_opts *o)
 {
 	printf("images        ");
@@ -154,20 +166,40 @@ static void print_cost(const struct tsi_plan *p)
 		       cost.samples);
 }
 
+/* " in 10 classes", or nothing where samples have none. */
+static const char *in_classes(const struct tsi_index *x, char to[48])
+{
+	char n[28];
+
+	snprintf(to, 48, " in %s class%s",
+		 tsi_number_thousands(n, tsi_index_classes(x)),
+		 tsi_index_classes(x) == 1 ? "" : "es");
+	return tsi_index_unlabelled(x) ? "" : to;
+}
+
+static void print_bad_files(const struct tsi_plan *p)
+{
+	struct tsi_badlist *l = tsi_sampler_badlist(p->sampler);
+	char n[28];
+
+	printf("bad files     %s\n",
+	       tsi_number_thousands(n, tsi_badlist_count(l)));
+	tsi_badlist_each(l, print_bad, NULL);
+}
+
 void tsi_report_plan(const struct tsi_plan *p)
 {
 	const struct tsi_pipeline_opts *o = &p->pipeline;
 	const struct tsi_index *x = tsi_sampler_index(p->sampler);
-	char files[28], n[28], ring[28], bad[28];
+	char files[28], n[28], ring[28], classes[48];
 
 	printf("stream        %s\n", o->name);
 	printf("data set      %s at ", tsi_format_name(tsi_index_format(x)));
 	print_name(tsi_index_name(x));
 	printf("\n");
-	printf("samples       %s in %s class%s (%s, %.2f s)\n",
+	printf("samples       %s%s (%s, %.2f s)\n",
 	       tsi_number_thousands(files, tsi_index_count(x)),
-	       tsi_number_thousands(n, tsi_index_classes(x)),
-	       tsi_index_classes(x) == 1 ? "" : "es",
+	       in_classes(x, classes),
 	       tsi_index_cached(x) ? "scan kept from before" : "scanned",
 	       p->scan_seconds);
 	if (tsi_index_select(x)) {
@@ -176,16 +208,21 @@ void tsi_report_plan(const struct tsi_plan *p)
 		print_name(tsi_index_select(x));
 		printf("\n");
 	}
-	printf("bad files     %s\n",
-	       tsi_number_thousands(bad, tsi_badlist_count(tsi_sampler_badlist(
-						 p->sampler))));
-	tsi_badlist_each(tsi_sampler_badlist(p->sampler), print_bad, NULL);
+	if (tsi_index_labels(x)) {
+		printf("labels        by ");
+		print_name(tsi_index_labels(x));
+		printf("\n");
+	}
+	if (o->recipe)
+		print_bad_files(p);
 	printf("epoch         %s samples\n",
 	       tsi_number_thousands(n, tsi_sampler_epoch_len(p->sampler)));
 	print_order(p);
-	print_images(o);
-	printf("transform     %s\n", o->recipe->text);
-	print_cost(p);
+	if (o->recipe) {
+		print_images(o);
+		printf("transform     %s\n", o->recipe->text);
+		print_cost(p);
+	}
 	printf("threads       %u\n", p->pipeline.threads);
 	printf("ring          %s samples, join window %s, batches up to %s\n",
 	       tsi_number_thousands(ring, p->geometry.capacity),
@@ -255,20 +292,21 @@ void tsi_report_start(const struct tsi_plan *p, const struct tsi_pool *pool)
 	const struct tsi_pipeline_opts *o = &p->pipeline;
 	const struct tsi_index *x = tsi_sampler_index(p->sampler);
 	const char *why = tsi_pool_reader_why(pool);
-	char n[28], classes[28], mb[16];
+	char n[28], classes[48], mb[16], size[48] = "";
 	struct tsi_address address;
 
-	tsi_log(TSOCK_LOG_INFO, "%s samples in %s class%s at %s (%s, %.2f s)",
+	tsi_log(TSOCK_LOG_INFO, "%s samples%s at %s (%s, %.2f s)",
 		tsi_number_thousands(n, tsi_index_count(x)),
-		tsi_number_thousands(classes, tsi_index_classes(x)),
-		tsi_index_classes(x) == 1 ? "" : "es", tsi_index_name(x),
+		in_classes(x, classes), tsi_index_name(x),
 		tsi_index_cached(x) ? "scan kept from before" : "scanned",
 		p->scan_seconds);
 	report_bad(p);
-	tsi_log(TSOCK_LOG_INFO,
-		"%u x %u%s, %s order, seed %" PRIu64 ", %u segment%s",
-		o->recipe->view[0].width, o->recipe->view[0].height,
-		o->fast ? ", fast" : "", tsi_options_order(o->order), o->seed,
+	if (o->recipe)
+		snprintf(size, sizeof(size), "%u x %u%s, ",
+			 o->recipe->view[0].width, o->recipe->view[0].height,
+			 o->fast ? ", fast" : "");
+	tsi_log(TSOCK_LOG_INFO, "%s%s order, seed %" PRIu64 ", %u segment%s",
+		size, tsi_options_order(o->order), o->seed,
 		tsi_sampler_segments(p->sampler),
 		tsi_sampler_segments(p->sampler) == 1 ? "" : "s");
 	tsi_log(TSOCK_LOG_INFO,

@@ -243,6 +243,14 @@ static void mind_growth(struct command *c, const struct tsi_snapshot *now)
 	c->next_epoch = (uint64_t)last + 1;
 	c->idle.connected = 1;
 	c->readers = now->stats.consumers;
+	if (tsi_index_unlabelled(x)) {
+		tsi_log(TSOCK_LOG_INFO,
+			"the data set has changed: it had %s samples, and has "
+			"%s",
+			tsi_number_thousands(was, tsi_index_count(x)),
+			tsi_number_thousands(is, samples));
+		return;
+	}
 	tsi_log(TSOCK_LOG_INFO,
 		"the data set has changed: it had %s samples in %u classes, "
 		"and has %s in %u",
@@ -441,8 +449,8 @@ int tsi_serve(const struct tsi_options *o, int (*stop_signal)(int ms))
 	/* Before the scan, which may take long: see tsi_address_reserve(). */
 	if (!err && o->mode == TSI_RUN_SERVE)
 		err = reserve_name(c.plan.pipeline.name);
-	/* That all selected names are there is known by a scan alone. */
-	if (!err && (o->mode != TSI_RUN_CHECK || o->select))
+	/* Whether all names and labels are there is known by a scan alone. */
+	if (!err && (o->mode != TSI_RUN_CHECK || o->select || o->labels))
 		err = scan(&c);
 	if (err)
 		code = fail(err);

@@ -20,7 +20,7 @@
 
 #define FIRST_MS 100
 #define MOST_MS 10000
-#define STEADY_MS 60000 /* who lived so long isn't killed by its start */
+#define STEADY_MS 60000 /* after this long, the start didn't kill it */
 
 static pid_t start(const sigset_t *old)
 {

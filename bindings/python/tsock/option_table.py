@@ -37,6 +37,11 @@ class ProducerOptions(TypedDict, total=False):
     select        serve the samples alone that it names, one a line: the path
                   of a file below the root, or the name in a tar file; behind
                   it, if wanted, a tab and a weight, for the field weight
+    labels        the labels of images: a CSV or TSV file, JSON lines, lines of
+                  a name, a blank and a label, lines of numbers in the order of
+                  the names, or a folder with NAME.label for each image;
+                  FILE:label=COLUMN,as=KIND and further words say how to read
+                  it, where it doesn't show
     masks         where the masks are, for segmentation: that of a/b/NAME.jpg
                   is the PNG a/b/NAME.png in DIR, with a class in each pixel,
                   and the field mask has it, with the geometry of its image;
@@ -162,6 +167,7 @@ class ProducerOptions(TypedDict, total=False):
     root: Path
     split: Literal["train", "val"]
     select: Path
+    labels: Path
     masks: Path
     keys: bool
     grows: bool
