@@ -189,18 +189,11 @@ static void choose_format(struct tsi_options *o)
 	o->data.format = found;
 }
 
-/* The folder of masks has the data set's folders, that of the split too. */
 static int find_masks(struct tsi_options *o)
 {
-	const char *split = o->data.folder + strlen(o->data.root);
+	int err = o->masks ? tsi_split_masks(&o->data, o->masks) : 0;
 
-	if (!o->masks)
-		return 0;
-	if (asprintf(&o->data.masks, "%s%s", o->masks, split) < 0) {
-		o->data.masks = NULL;
-		return tsi_err(TSOCK_ENOMEM, "no memory for the options");
-	}
-	return tsi_recipe_check_masks(o->recipe);
+	return o->masks && !err ? tsi_recipe_check_masks(o->recipe) : err;
 }
 
 /* Samples that are drawn have no order. */
@@ -271,7 +264,8 @@ static int complete(struct tsi_options *o)
 	if (!o->data.folder)
 		return tsi_err(TSOCK_ENOMEM, "no memory for the options");
 	tsi_transform_warn(o);
-	return find_masks(o);
+	err = o->boxes ? tsi_recipe_check_boxes(o->recipe) : 0;
+	return err ? err : find_masks(o);
 }
 
 static const struct tsi_options defaults = {
@@ -341,6 +335,7 @@ void tsi_options_pipeline(const struct tsi_options *o,
 		.select = o->select,
 		.labels = o->labels,
 		.masks = o->data.masks,
+		.boxes = o->boxes,
 		.keys = o->keys,
 		.grows = o->grows,
 		.on_error = (enum tsi_on_error)o->on_error,

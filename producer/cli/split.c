@@ -10,6 +10,8 @@
 #include <strings.h>
 #include <sys/stat.h>
 
+#include "base/err.h"
+
 #define NAMES 4
 
 /* The split's own name first. */
@@ -89,4 +91,14 @@ bool tsi_split_is(const char *name)
 			if (!strcasecmp(name, names[s][k]))
 				return true;
 	return !strcasecmp(name, "eval");
+}
+
+int tsi_split_masks(struct tsi_dataset *d, const char *masks)
+{
+	const char *split = d->folder + strlen(d->root);
+
+	if (asprintf(&d->masks, "%s%s", masks, split) >= 0)
+		return 0;
+	d->masks = NULL;
+	return tsi_err(TSOCK_ENOMEM, "no memory for the options");
 }

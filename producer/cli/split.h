@@ -25,6 +25,12 @@ char *tsi_split_folder(const char *root, uint64_t split);
 unsigned tsi_split_found(const char *root, uint64_t split, char *to,
 			 size_t len);
 
+/*
+ * The masks of a data set whose root and folder are known: the folder of masks
+ * has the data set's folders, that of the split too.  Fails with ENOMEM.
+ */
+int tsi_split_masks(struct tsi_dataset *d, const char *masks);
+
 /* Is it a usual name of a split, in any case? */
 bool tsi_split_is(const char *name);
 

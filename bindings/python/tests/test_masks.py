@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT
 """masks=: samples of an image and a mask."""
 
+import io
 import shutil
 import subprocess
+import tarfile
 
 import pytest
 
@@ -222,8 +224,147 @@ def test_an_image_that_is_added_comes_with_its_mask(data, loader):
         assert sorted(seen) == list(range(N + 1))
 
 
-def test_a_loader_without_masks_doesnt_read_a_stream_that_has_them(data, loader):
+def test_a_loader_without_masks_doesnt_read_a_stream_that_has_them(
+    data, loader
+):
     with loader() as made:
         next(iter(made))
         with pytest.raises(tsock.OtherStream, match="masks"):
             make_loader(data, name=made.name, masks=None, dataset="images")
+
+
+def test_cityscapes_names_its_masks_differently(tmp_path, loader):
+    rng = np.random.default_rng(1)
+    for k in range(4):
+        for top in ("images", "masks"):
+            (tmp_path / "city" / top / "ulm").mkdir(
+                parents=True, exist_ok=True
+            )
+        image = rng.integers(0, 256, (20, 30, 3), dtype=np.uint8)
+        mask = rng.integers(0, 34, (20, 30), dtype=np.uint8)
+        name = "ulm_%06d" % k
+        Image.fromarray(image).save(
+            tmp_path / "city" / "images" / "ulm" / (name + "_leftImg8bit.png")
+        )
+        Image.fromarray(mask).save(
+            tmp_path
+            / "city"
+            / "masks"
+            / "ulm"
+            / (name + "_gtFine_labelIds.png")
+        )
+    seen = 0
+    for images, masks, index in loader(
+        root=tmp_path / "city" / "images",
+        masks=tmp_path / "city" / "masks",
+        transform="CenterCrop((20, 30))",
+        fields=("image", "mask", "index"),
+    ):
+        for mask, i in zip(masks, index):
+            file = "ulm_%06d_gtFine_labelIds.png" % int(i)
+            want = np.array(
+                Image.open(tmp_path / "city" / "masks" / "ulm" / file)
+            )
+            assert np.array_equal(np.asarray(mask), want)
+            seen += 1
+    assert seen == 4
+
+
+def test_vocs_lists_select_images_without_their_extension(data, loader):
+    (data / "train.txt").write_text("p00\na/p01\n")
+    batches = list(
+        loader(
+            transform="CenterCrop(20)",
+            select=str(data / "train.txt"),
+            keys=True,
+            fields=("key", "mask"),
+            order="sequential",
+        )
+    )
+    assert [k for keys, _ in batches for k in keys] == [
+        "p00.png",
+        "a/p01.png",
+    ]
+
+
+# ---- in tar files ----
+
+
+def put(tar, name, data):
+    info = tarfile.TarInfo(name)
+    info.size = len(data)
+    tar.addfile(info, io.BytesIO(data))
+
+
+@pytest.fixture
+def tars(data):
+    """The images and masks, in the order of the folder's samples, in tar files."""
+    files = sorted(
+        (data / "images").rglob("*.png"),
+        key=lambda p: (p.parent.as_posix(), p.name),
+    )
+    (data / "tars").mkdir()
+    for first in range(0, N, 9):
+        name = data / "tars" / ("s-%d.tar" % (first // 9))
+        with tarfile.open(name, "w") as tar:
+            for i, file in enumerate(files[first : first + 9], first):
+                mask = data / "masks" / file.relative_to(data / "images")
+                # Before or behind its image.
+                both = [
+                    ("%06d.png" % i, file.read_bytes()),
+                    ("%06d.seg.png" % i, mask.read_bytes()),
+                ]
+                for member in both[:: -1 if i % 2 else 1]:
+                    put(tar, *member)
+    return data
+
+
+def test_masks_in_tar_files_give_the_folders_samples(tars, loader):
+    folder = list(loader())
+    shards = loader(root=tars / "tars", masks=tars / "tars")
+    assert shards.dataset.classes == ["."] or len(shards.dataset) == N
+    for want, got in zip(folder, shards):
+        for a, b in zip(want, got):
+            assert a.numpy().tobytes() == b.numpy().tobytes()
+
+
+def test_masks_may_lie_in_other_tar_files_and_some_may_be_missing(tars, loader):
+    """A sample without a mask is a bad file, which is named with its mask."""
+    (tars / "others").mkdir()
+    for name in sorted((tars / "tars").iterdir()):
+        with tarfile.open(name) as tar, tarfile.open(
+            tars / "others" / name.name, "w"
+        ) as to:
+            for m in tar.getmembers():
+                if m.name.endswith(".seg.png") and m.name != "000004.seg.png":
+                    put(to, m.name, tar.extractfile(m).read())
+    made = loader(root=tars / "tars", masks=tars / "others", allow_bad=0.1)
+    seen = [int(i) for batch in made for i in batch[2]]
+    assert 4 not in seen and len(seen) == N
+    assert made.bad == 1
+    said = said_by(tars / "tars", tars / "others", "--allow-bad", "0.1")
+    assert "s-0.tar: 000004.seg.png: No such file or directory" in said
+
+
+def said_by(root, masks, *more):
+    return subprocess.run(
+        [PRODUCER, "--root", root, "--masks", masks, "--size", "8", "--no-cache",
+         "--dry-run", *more],
+        capture_output=True,
+        text=True,
+    ).stderr
+
+
+def test_what_is_wrong_with_masks_in_tar_files_is_said(tars):
+    root = tars / "tars"
+    none = tars / "none"
+    none.mkdir()
+    assert "can't open s-0.tar in the folder of masks" in said_by(root, none)
+    for name in root.iterdir():
+        with tarfile.open(none / name.name, "w") as tar:
+            put(tar, "000001.txt", b"no mask")
+    assert "no image of" in said_by(root, none)
+    with tarfile.open(none / "s-0.tar", "w") as tar:
+        for _ in range(2):
+            put(tar, "000001.seg.png", b"a mask")
+    assert "s-0.tar: 000001.seg.png is there twice" in said_by(root, none)

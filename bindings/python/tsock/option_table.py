@@ -45,7 +45,13 @@ class ProducerOptions(TypedDict, total=False):
     masks         where the masks are, for segmentation: that of a/b/NAME.jpg
                   is the PNG a/b/NAME.png in DIR, with a class in each pixel,
                   and the field mask has it, with the geometry of its image;
+                  that of KEY.jpg in tar files is KEY.seg.png in those of DIR;
                   --root may be any folder of images then (--dataset images)
+    boxes         the column of a table that has the bounding boxes of each
+                  image, as left, top, right, bottom in its pixels, and columns
+                  that go with it, as the boxes' labels: boxes get the geometry
+                  of their image, are cut off at its edges, and leave if less
+                  than a pixel is left
     keys          say of each sample what it is called, in the field key: the
                   path of its file below the root, or its key in a tar file,
                   1023 bytes at most
@@ -169,6 +175,7 @@ class ProducerOptions(TypedDict, total=False):
     select: Path
     labels: Path
     masks: Path
+    boxes: str
     keys: bool
     grows: bool
     seed: int
