@@ -6,7 +6,7 @@ from __future__ import annotations
 import importlib
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Optional, Union
 
 from . import replay_noise, replay_timm
@@ -545,8 +545,25 @@ def _steps(
     return image
 
 
+def _beside(
+    image: Any, view: list[Operation], draws: list[float], mask: Any, boxes: Any
+) -> Iterator[Any]:
+    beside = importlib.import_module(".replay_beside", __package__)
+    if mask is not None:
+        beside.check(view)
+        yield _steps(beside.mask_of(mask), view, draws, beside.STEPS)
+    if boxes is not None:
+        beside.check(view, "boxes")
+        these = beside.boxes_of(boxes, image.size)
+        yield from beside.kept_of(_steps(these, view, draws, beside.STEPS))
+
+
 def replay(
-    image: Any, draws: Sequence[float], transform: str, mask: Any = None
+    image: Any,
+    draws: Sequence[float],
+    transform: str,
+    mask: Any = None,
+    boxes: Any = None,
 ) -> Any:
     """What the producer made of an image, made by torchvision.
 
@@ -555,11 +572,14 @@ def replay(
     transform  the recipe's full text, as `loader.transform` has it
     mask       with masks=, the mask of the file: Image.open(path), an array or
                a tensor
+    boxes      with boxes=, those of the table's row, [n, 4]
 
     Returns a PIL image, whose bytes are those of the sample, but for what
     `tsock-producer --transform help` says of an operation; of a transform with
     Views a tuple of such images, the fields "image", "image2", ...; with a mask
-    (image, mask), the latter a tv_tensors.Mask made by torchvision's v2.
+    (image, mask), the latter a tv_tensors.Mask made by torchvision's v2; with
+    boxes (image, boxes, kept): those that are left, and of each one that the row
+    has whether it is, by v2's ClampBoundingBoxes and SanitizeBoundingBoxes.
     torchvision's pixels are those of the Pillow that is installed: the
     producer's are Pillow 13's, or with --pillow 12 those of an older one.
     """
@@ -576,10 +596,7 @@ def replay(
     images = []
     for view, count in zip(views, counts):
         images.append(_steps(image, view, values[:count], _STEPS))
-        if mask is not None:
-            masks = importlib.import_module(".replay_masks", __package__)
-            masks.check(view)
-            numbers = masks.mask_of(mask)
-            return images[0], _steps(numbers, view, values, masks.STEPS)
+        if mask is not None or boxes is not None:
+            return (images[0], *_beside(image, view, values, mask, boxes))
         values = values[count:]
     return tuple(images) if several else images[0]

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What a recipe does to a mask, by torchvision's v2 on a tv_tensors.Mask."""
+"""What a recipe does to a mask or to boxes, by torchvision's v2 on a
+tv_tensors.Mask or tv_tensors.BoundingBoxes."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from .replay import _STEPS, Operation, _mode, _sides
 
 _Step = Callable[[Any, Operation, Sequence[float]], Any]
 
-# They change colours, which a mask has none of.
+# They change colours, of which masks and boxes have none.
 _COLOURS = (
     "GaussianBlur",
     "PILGaussianBlur",
@@ -33,6 +34,12 @@ def _functional() -> Any:
         return importlib.import_module("torchvision.transforms.v2.functional")
     except ImportError as e:
         raise ImportError("tsock.replay() needs torchvision") from e
+
+
+def _size(mask: Any) -> tuple[int, int]:
+    """Height and width, of the image that boxes are in."""
+    height, width = getattr(mask, "canvas_size", mask.shape)
+    return height, width
 
 
 def _fill(op: Operation) -> Any:
@@ -62,7 +69,14 @@ def _resized_crop(mask: Any, op: Operation, draws: Sequence[float]) -> Any:
 
 
 def _center_crop(mask: Any, op: Operation, draws: Sequence[float]) -> Any:
-    return _functional().center_crop(mask, list(op["size"]))
+    height, width = op["size"]
+    high, wide = _size(mask)
+    x, y = max(0, width - wide), max(0, height - high)
+    if hasattr(mask, "canvas_size") and (x or y):
+        # The image's border; v2 moves boxes by another pixel where it is odd.
+        sides = [x // 2, y // 2, (x + 1) // 2, (y + 1) // 2]
+        mask = _functional().pad(mask, sides)
+    return _functional().center_crop(mask, [height, width])
 
 
 def _keep_ratio(mask: Any, op: Operation, draws: Sequence[float]) -> Any:
@@ -72,7 +86,8 @@ def _keep_ratio(mask: Any, op: Operation, draws: Sequence[float]) -> Any:
 
 def _crop_or_pad(mask: Any, op: Operation, top: int, left: int) -> Any:
     height, width = op["size"]
-    sides = [-left, -top, left + width - mask.shape[1], top + height - mask.shape[0]]
+    high, wide = _size(mask)
+    sides = [-left, -top, left + width - wide, top + height - high]
     mask = _padded(mask, op, [max(0, n) for n in sides])
     return _functional().crop(mask, max(0, top), max(0, left), height, width)
 
@@ -82,7 +97,7 @@ def _center_crop_or_pad(
 ) -> Any:
     top, left = (
         round((edge - size) / 2) if edge > size else -((size - edge) // 2)
-        for edge, size in zip(mask.shape, op["size"])
+        for edge, size in zip(_size(mask), op["size"])
     )
     return _crop_or_pad(mask, op, top, left)
 
@@ -95,7 +110,7 @@ def _random_crop_or_pad(
 
 def _padded(mask: Any, op: Operation, sides: list[int]) -> Any:
     left, top, right, bottom = sides
-    height, width = mask.shape
+    height, width = _size(mask)
     mode = op["padding_mode"]
     inside = max(left, right) < width and max(top, bottom) < height
     if inside or mode == "constant":
@@ -114,8 +129,9 @@ def _random_crop(mask: Any, op: Operation, draws: Sequence[float]) -> Any:
     left, top, right, bottom = _sides(op["padding"])
     height, width = op["size"]
     if op["pad_if_needed"]:
-        x = max(0, width - (mask.shape[1] + left + right))
-        y = max(0, height - (mask.shape[0] + top + bottom))
+        high, wide = _size(mask)
+        x = max(0, width - (wide + left + right))
+        y = max(0, height - (high + top + bottom))
         left, right, top, bottom = left + x, right + x, top + y, bottom + y
     mask = _padded(mask, op, [left, top, right, bottom])
     return _functional().crop(mask, int(draws[0]), int(draws[1]), height, width)
@@ -144,9 +160,10 @@ def _affine(mask: Any, op: Operation, draws: Sequence[float]) -> Any:
 
 
 def _perspective(mask: Any, op: Operation, draws: Sequence[float]) -> Any:
-    if not draws[0] or min(mask.shape) == 1:
+    height, width = _size(mask)
+    if not draws[0] or min(height, width) == 1:
         return mask
-    right, bottom = mask.shape[1] - 1, mask.shape[0] - 1
+    right, bottom = width - 1, height - 1
     start = [[0, 0], [right, 0], [right, bottom], [0, bottom]]
     end = [[int(draws[k]), int(draws[k + 1])] for k in (1, 3, 5, 7)]
     return _functional().perspective(mask, start, end, fill=_fill(op))
@@ -192,10 +209,29 @@ def mask_of(given: Any) -> Any:
     return mask(torch.from_numpy(numbers.astype(numpy.uint8)))
 
 
-def check(steps: Sequence[Operation]) -> None:
-    """A ValueError for what isn't done to masks."""
+def boxes_of(given: Any, size: tuple[int, int]) -> Any:
+    """Rows of left, top, right and bottom, of an image of this width and
+    height."""
+    torch = importlib.import_module("torch")
+    tv_tensors = importlib.import_module("torchvision.tv_tensors")
+    return tv_tensors.BoundingBoxes(
+        torch.as_tensor(given, dtype=torch.float32).reshape(-1, 4),
+        format="XYXY",
+        canvas_size=(size[1], size[0]),
+    )
+
+
+def kept_of(boxes: Any) -> tuple[Any, Any]:
+    """The boxes that the sample still has, and which these were."""
+    clamped = _functional().clamp_bounding_boxes(boxes)
+    left, kept = _functional().sanitize_bounding_boxes(clamped)
+    return left, kept
+
+
+def check(steps: Sequence[Operation], what: str = "masks") -> None:
+    """A ValueError for what isn't done to masks, or to boxes."""
     for op in steps:
         expands = op.args.get("expand")
         if (op.name in _STEPS and op.name not in STEPS) or expands:
-            raise ValueError("replay: %s can't be done to masks" % op.name)
-        check(op.children)
+            raise ValueError("replay: %s can't be done to %s" % (op.name, what))
+        check(op.children, what)
