@@ -173,16 +173,30 @@ static void default_name(struct tsi_options *o)
 		 len ? "" : tsi_format_name(o->data.format), tail);
 }
 
+static const struct tsi_format *find_format(const struct tsi_options *o)
+{
+	const struct tsi_format *found;
+
+	if (o->dataset != TSI_UNSET)
+		return tsi_format_at((unsigned)o->dataset);
+	found = tsi_guess_format(o->root);
+	if (!o->schema || found == &tsi_format_audio)
+		return found;
+	/* Such files say nothing of themselves: fields have names. */
+	return strchr(o->schema, ':') ? &tsi_format_records
+				      : &tsi_format_tokens;
+}
+
 /* The format, and which part: as asked, or by what lies in the root. */
 static void choose_format(struct tsi_options *o)
 {
-	const struct tsi_format *found =
-		o->dataset == TSI_UNSET ? tsi_guess_format(o->root)
-					: tsi_format_at((unsigned)o->dataset);
+	const struct tsi_format *found = find_format(o);
 
 	if (o->split == TSI_UNSET)
-		o->split = tsi_format_has_splits(found) ? TSI_SPLIT_TRAIN
-							: TSI_SPLIT_NONE;
+		o->split = tsi_format_has_splits(found) ||
+					   tsi_format_splits_inside(found)
+				   ? TSI_SPLIT_TRAIN
+				   : TSI_SPLIT_NONE;
 	/* Where there are masks or labels, folders needn't be classes. */
 	if (o->labels || (o->masks && o->dataset == TSI_UNSET))
 		found = tsi_format_classless(found);
@@ -208,6 +222,73 @@ static int check_sampler(const struct tsi_options *o)
 		       o->sampler.way == TSI_SAMPLING_WEIGHTED ? "weighted"
 							       : "balanced",
 		       tsi_options_order((enum tsock_order_kind)o->order));
+}
+
+static struct tsi_documents_opts documents_of(const struct tsi_options *o)
+{
+	struct tsi_documents_opts d = {
+		.way = (enum tsi_documents_way)o->documents,
+	};
+
+	if (o->given[TSI_OPTION_end_token]) {
+		d.stands = TSI_DOCUMENTS_END;
+		d.token = o->end_token;
+	} else if (o->given[TSI_OPTION_begin_token]) {
+		d.stands = TSI_DOCUMENTS_BEGIN;
+		d.token = o->begin_token;
+	}
+	return d;
+}
+
+static int check_documents(const struct tsi_options *o)
+{
+	const struct tsi_documents_opts d = documents_of(o);
+
+	if (d.way && !tsi_format_has_documents(o->data.format))
+		return tsi_err(TSOCK_EARG,
+			       "--documents means nothing to --dataset %s, but "
+			       "to tokens alone: leave it out",
+			       tsi_format_name(o->data.format));
+	if (d.stands && !d.way)
+		return tsi_err(TSOCK_EARG,
+			       "--%s says nothing without --documents "
+			       "mark, whole or pack",
+			       d.stands == TSI_DOCUMENTS_END ? "end-token"
+							     : "begin-token");
+	if (o->given[TSI_OPTION_end_token] && o->given[TSI_OPTION_begin_token])
+		return tsi_err(TSOCK_EARG,
+			       "--end-token contradicts --begin-token: one of "
+			       "them tells documents apart");
+	return 0;
+}
+
+/* Where the data set is, and what its samples are. */
+static int find_data(struct tsi_options *o)
+{
+	const struct tsi_format *format = o->data.format;
+	struct tsi_format_opts f = {
+		.schema = o->schema,
+		.held_out = o->data.split == TSI_SPLIT_VAL,
+		.documents = documents_of(o),
+	};
+
+	if (o->schema && !tsi_format_has_schema(format))
+		return tsi_err(TSOCK_EARG,
+			       "--schema means nothing to --dataset %s, whose "
+			       "files say what they hold: leave it out",
+			       tsi_format_name(format));
+	if (tsi_format_nameless(format) && (o->select || o->keys))
+		return tsi_err(TSOCK_EARG,
+			       "--%s: samples of --dataset %s have no names; "
+			       "use their numbers, by subset= in Python",
+			       o->select ? "select" : "keys",
+			       tsi_format_name(format));
+	o->data.folder = tsi_split_folder(
+		o->data.root, tsi_format_splits_inside(format) ? TSI_SPLIT_NONE
+							       : o->data.split);
+	if (!o->data.folder)
+		return tsi_err(TSOCK_ENOMEM, "no memory for the options");
+	return tsi_format_look(format, o->data.folder, &f, &o->data.samples);
 }
 
 /* What depends on other options. */
@@ -251,6 +332,10 @@ static int complete(struct tsi_options *o)
 			       "those of no Pillow; leave out one of them");
 	err = check_sampler(o);
 	if (!err)
+		err = check_documents(o);
+	if (!err)
+		err = find_data(o);
+	if (!err)
 		err = tsi_transform_choose(o);
 	if (err)
 		return err;
@@ -260,9 +345,6 @@ static int complete(struct tsi_options *o)
 			       " contradicts --order torch: its shuffle can't "
 			       "be cut; use --order philox",
 			       o->segments);
-	o->data.folder = tsi_split_folder(o->data.root, o->data.split);
-	if (!o->data.folder)
-		return tsi_err(TSOCK_ENOMEM, "no memory for the options");
 	tsi_transform_warn(o);
 	err = o->boxes ? tsi_recipe_check_boxes(o->recipe) : 0;
 	return err ? err : find_masks(o);
@@ -323,7 +405,8 @@ void tsi_options_fini(struct tsi_options *o)
 	free(o->data.masks);
 	o->data.folder = o->data.masks = NULL;
 	tsi_recipe_free(o->recipe);
-	o->recipe = NULL;
+	tsi_recipe_free(o->sound);
+	o->recipe = o->sound = NULL;
 }
 
 void tsi_options_pipeline(const struct tsi_options *o,
@@ -332,6 +415,10 @@ void tsi_options_pipeline(const struct tsi_options *o,
 	*out = (struct tsi_pipeline_opts){
 		.format = o->data.format,
 		.folder = o->data.folder,
+		.schema = o->schema,
+		.held_out = tsi_format_splits_inside(o->data.format) &&
+			    o->data.split == TSI_SPLIT_VAL,
+		.documents = documents_of(o),
 		.select = o->select,
 		.labels = o->labels,
 		.masks = o->data.masks,
@@ -347,6 +434,8 @@ void tsi_options_pipeline(const struct tsi_options *o,
 		.rank = o->shard.rank,
 		.world = o->shard.world,
 		.recipe = o->recipe,
+		.audio = tsi_transform_audio(o),
+		.sound = o->sound,
 		.seed = o->seed,
 		.pillow = (uint32_t)o->pillow,
 		.fast = o->fast,

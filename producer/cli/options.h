@@ -47,6 +47,7 @@ struct tsi_dataset {
 	const char *root; /* as given */
 	char *folder;     /* the tree: root, or root/split, see split.h */
 	char *masks;      /* likewise, of --masks; NULL: there are none */
+	struct tsi_samples samples;
 };
 
 struct tsi_shard {
@@ -85,8 +86,11 @@ struct tsi_options {
 
 	/* What follows from them. */
 	struct tsi_dataset data;
-	struct tsi_recipe *recipe;       /* how samples are made of images, */
-	const struct tsi_preset *images; /* and its preset; NULL: it has none */
+	/* How samples are made of images; NULL: they have none. */
+	struct tsi_recipe *recipe;
+	struct tsi_recipe *sound; /* what is done to crops of audio; or NULL */
+	const struct tsi_preset *images; /* its preset; NULL: it has none */
+	bool middle; /* for evaluation: crops of audio are of the middle */
 	char warning[2][160]; /* odd, but meant perhaps; "" is none */
 };
 

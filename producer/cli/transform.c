@@ -39,6 +39,23 @@ static int read_file(const char *name, char *text, size_t size)
 	return 0;
 }
 
+static int read_recipe(struct tsi_options *o, const char *text)
+{
+	const struct tsi_samples *s = &o->data.samples;
+
+	return s->sound.frames
+		       ? tsi_recipe_read_sound(text, s->sound.frames,
+					       s->sound.channels, &o->sound)
+		       : tsi_recipe_read_of(text, s->width, s->height,
+					    &o->recipe);
+}
+
+/* The recipe of images, or of audio. */
+static struct tsi_recipe **recipe_of(struct tsi_options *o)
+{
+	return o->data.samples.sound.frames ? &o->sound : &o->recipe;
+}
+
 static int read_transform(struct tsi_options *o)
 {
 	char text[TSI_RECIPE_TEXT];
@@ -50,9 +67,11 @@ static int read_transform(struct tsi_options *o)
 		{ o->given[TSI_OPTION_size], "size" },
 		{ o->given[TSI_OPTION_resize], "resize" },
 	};
+	const bool sound = o->data.samples.sound.frames != 0;
 	int err;
 
-	for (size_t k = 0; k < sizeof(other) / sizeof(other[0]); k++)
+	/* Of audio these are refused, or say where the crops lie. */
+	for (size_t k = 0; k < sizeof(other) / sizeof(other[0]) && !sound; k++)
 		if (other[k].given)
 			return tsi_err(TSOCK_EARG,
 				       "--%s contradicts --transform, whose "
@@ -60,47 +79,131 @@ static int read_transform(struct tsi_options *o)
 				       "leave out one of them",
 				       other[k].name);
 	if (o->transform[0] != '@')
-		return tsi_recipe_read(o->transform, &o->recipe);
+		return read_recipe(o, o->transform);
 	err = read_file(o->transform + 1, text, sizeof(text));
-	return err ? err : tsi_recipe_read(text, &o->recipe);
+	return err ? err : read_recipe(o, text);
 }
 
 /* The recipe as it is, so many times for each sample. */
 static int repeat(struct tsi_options *o)
 {
+	struct tsi_recipe **r = recipe_of(o);
 	char *text = NULL;
 	size_t len;
 	FILE *f;
 	int err;
 
-	if (o->recipe->several)
+	if ((*r)->several)
 		return tsi_err(TSOCK_EARG,
 			       "--views contradicts a transform with Views: "
 			       "leave out one of them");
 	f = open_memstream(&text, &len);
 	if (!f)
 		return tsi_err(TSOCK_ENOMEM, "no memory for a recipe");
-	fprintf(f, "Views(%" PRIu64 " * [%s])", o->views, o->recipe->text);
+	fprintf(f, "Views(%" PRIu64 " * [%s])", o->views, (*r)->text);
 	err = fclose(f) ? tsi_err(TSOCK_ENOMEM, "no memory for a recipe") : 0;
-	tsi_recipe_free(o->recipe);
-	o->recipe = NULL;
+	tsi_recipe_free(*r);
+	*r = NULL;
 	if (!err)
-		err = tsi_recipe_read(text, &o->recipe);
+		err = read_recipe(o, text);
 	free(text);
 	return err;
 }
 
+/*
+ * The first option that is about images, and not about crops of audio either if
+ * these are made, and was given; NULL: there is none.
+ */
+static const char *image_option(const struct tsi_options *o, bool crops)
+{
+	const struct {
+		enum tsi_option_id id;
+		const char *name;
+		bool crops;
+	} about[] = {
+		{ TSI_OPTION_transform, "transform", true },
+		{ TSI_OPTION_preset, "preset", true },
+		{ TSI_OPTION_size, "size", false },
+		{ TSI_OPTION_resize, "resize", false },
+		{ TSI_OPTION_views, "views", true },
+		{ TSI_OPTION_masks, "masks", false },
+		{ TSI_OPTION_boxes, "boxes", false },
+		{ TSI_OPTION_pillow, "pillow", false },
+		{ TSI_OPTION_fast, "fast", false },
+		{ TSI_OPTION_cache, "cache", false },
+	};
+
+	for (size_t k = 0; k < sizeof(about) / sizeof(about[0]); k++)
+		if (o->given[about[k].id] && !(crops && about[k].crops))
+			return about[k].name;
+	return NULL;
+}
+
+/* Samples without an image: they are served as they are, or crops of audio. */
+static int choose_none(struct tsi_options *o, bool crops)
+{
+	const char *option = image_option(o, crops);
+
+	if (option)
+		return tsi_err(TSOCK_EARG,
+			       "--%s: samples of --dataset %s have no images, "
+			       "to which alone it could be done: leave it out",
+			       option, tsi_format_name(o->data.format));
+	/* What is drawn has no order. */
+	if (o->order == TSI_UNSET)
+		o->order = o->middle && o->sampler.way == TSI_SAMPLING_ORDER
+				   ? TSOCK_ORDER_SEQUENTIAL
+				   : TSOCK_ORDER_PHILOX;
+	return 0;
+}
+
+/*
+ * Of audio files the presets say where crops lie, and --transform what is done
+ * to them.
+ */
+static int choose_crops(struct tsi_options *o)
+{
+	bool given = o->preset != TSI_UNSET;
+	int err = 0;
+
+	if (given && o->preset != TSI_PRESET_EVAL &&
+	    o->preset != TSI_PRESET_TRAIN)
+		return tsi_err(TSOCK_EARG,
+			       "--preset %s is for images: of audio files, "
+			       "train has crops at random places and eval "
+			       "those of the middle",
+			       tsi_preset_at((unsigned)o->preset)->name);
+	if (given)
+		o->middle = o->preset == TSI_PRESET_EVAL;
+	if (o->transform)
+		err = read_transform(o);
+	if (!err && o->transform && o->views > 1)
+		err = repeat(o);
+	return err ? err : choose_none(o, true);
+}
+
 int tsi_transform_choose(struct tsi_options *o)
 {
+	const struct tsi_samples *samples = &o->data.samples;
+	const char *own =
+		o->split == TSI_SPLIT_VAL ? samples->eval : samples->train;
 	unsigned preset =
 		o->split == TSI_SPLIT_VAL ? TSI_PRESET_EVAL : TSI_PRESET_TRAIN;
 	bool in_order = o->split == TSI_SPLIT_VAL;
 	int err;
 
+	o->middle = in_order;
+	if (samples->sound.frames)
+		return choose_crops(o);
+	if (samples->imageless)
+		return choose_none(o, false);
 	if (o->preset != TSI_UNSET)
 		preset = (unsigned)o->preset;
 	if (o->transform) {
 		err = read_transform(o);
+	} else if (*own && !o->given[TSI_OPTION_preset] &&
+		   !o->given[TSI_OPTION_size] && !o->given[TSI_OPTION_resize]) {
+		err = read_recipe(o, own);
 	} else {
 		o->images = tsi_preset_at(preset);
 		in_order = o->images->in_order;
@@ -115,6 +218,22 @@ int tsi_transform_choose(struct tsi_options *o)
 		o->order =
 			in_order ? TSOCK_ORDER_SEQUENTIAL : TSOCK_ORDER_PHILOX;
 	return err;
+}
+
+struct tsi_audio_opts tsi_transform_audio(const struct tsi_options *o)
+{
+	const struct tsi_sound *s = &o->data.samples.sound;
+
+	return (struct tsi_audio_opts){
+		.channels = s->channels,
+		.frames = s->frames,
+		.rate = s->rate,
+		.centre = o->middle,
+		.views = !s->frames ? 0
+			 : o->sound ? o->sound->views
+				    : (unsigned)o->views,
+		.seed = o->seed,
+	};
 }
 
 void tsi_transform_warn(struct tsi_options *o)
@@ -162,6 +281,15 @@ static void print_args(FILE *to, const struct tsi_op_type *type)
 	}
 }
 
+static void print_type(FILE *to, const struct tsi_op_type *type)
+{
+	fprintf(to, "  %s(", type->name);
+	print_args(to, type);
+	fprintf(to, ")\n      %s\n", type->help);
+	if (type->draws)
+		fprintf(to, "      draws: %s\n", type->draws);
+}
+
 void tsi_transform_help(FILE *to)
 {
 	const struct tsi_preset *p;
@@ -174,18 +302,17 @@ void tsi_transform_help(FILE *to)
 		"  --transform 'RandomResizedCrop(224) "
 		"RandomHorizontalFlip()'\n\nOperations, with their "
 		"defaults:\n");
-	for (unsigned k = 0; (type = tsi_op_type_at(k)) != NULL; k++) {
-		fprintf(to, "  %s(", type->name);
-		print_args(to, type);
-		fprintf(to, ")\n      %s\n", type->help);
-		if (type->draws)
-			fprintf(to, "      draws: %s\n", type->draws);
-	}
+	for (unsigned k = 0; (type = tsi_op_type_at(k)) != NULL; k++)
+		print_type(to, type);
 	fprintf(to, "  Views([...], [...], ...)\n"
 		    "      several images of each file, decoded once: the "
 		    "fields image, image2, ...;\n"
 		    "      it holds all other operations but ToTensor, "
 		    "Normalize and the like\n");
+	fprintf(to, "\nOf audio (--dataset audio): Views, RandomApply, "
+		    "RandomChoice, RandomOrder, and\n");
+	for (unsigned k = 0; (type = tsi_sound_type_at(k)) != NULL; k++)
+		print_type(to, type);
 	fprintf(to, "\nPresets, with --size and --resize for SIZE and "
 		    "RESIZE:\n");
 	for (unsigned k = 0; (p = tsi_preset_at(k)) != NULL; k++)

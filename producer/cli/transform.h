@@ -16,6 +16,9 @@
  */
 int tsi_transform_choose(struct tsi_options *o);
 
+/* How samples are made of audio files, then; views 0: of other files. */
+struct tsi_audio_opts tsi_transform_audio(const struct tsi_options *o);
+
 /* What is odd about the options, but meant perhaps. */
 void tsi_transform_warn(struct tsi_options *o);
 

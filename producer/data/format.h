@@ -310,6 +310,14 @@ tsi_format_fields(const struct tsi_format *f, unsigned *n)
 	F(arrow, "such a file, of Arrow files; tsock.DataLoader writes it of " \
 		 "a folder that save_to_disk() wrote") \
 	F(parquet, "likewise, of Parquet files, as on Hugging Face's Hub") \
+	F(records, "a file of binary records of one size, or the folder of " \
+		   "such files; --schema says what is in them") \
+	F(audio, \
+	  "the audio files of DIR, a folder per class, or none and any " \
+	  "depth; --schema says how long a sample is") \
+	F(tokens, "a .bin file of tokens, as nanoGPT, llm.c and Megatron-LM " \
+		  "write it, or the folder of such files; --schema says how " \
+		  "many a sample has") \
 	F(packed, "what tsock-pack wrote to DIR; the others find it there " \
 		  "too")
 

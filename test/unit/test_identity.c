@@ -77,6 +77,8 @@ static const char *value(const struct tsi_opt *r, unsigned k, char *to,
 		return k ? NULL : "0.5";
 	case TSI_OPT_SHARD:
 		return k ? NULL : "1/3";
+	case TSI_OPT_SAMPLING:
+		return k ? NULL : "balanced";
 	case TSI_OPT_SLOW:
 		return k ? NULL : "kill:3";
 	case TSI_OPT_IDLE:
@@ -89,6 +91,17 @@ static const char *value(const struct tsi_opt *r, unsigned k, char *to,
 }
 
 #define BASE "--dataset imagefolder --root /no/data"
+#define TOKENS "--dataset tokens --root /no/data --schema uint16[8]"
+#define PACKED TOKENS " --documents pack"
+
+/* What has a meaning to some formats alone: the options to try it with. */
+static const char *tokens_of(const struct tsi_opt *r)
+{
+	return strstr(r->name, "-token") ? PACKED
+	       : !strcmp(r->name, "schema") || !strcmp(r->name, "documents")
+		       ? TOKENS
+		       : NULL;
+}
 
 /* Does any value of it change the description? */
 static bool decides(const struct tsi_opt *r, const char *base)
@@ -104,9 +117,24 @@ static bool decides(const struct tsi_opt *r, const char *base)
 		/* A preset's text is another one's. */
 		if (!strcmp(r->name, "transform") && strstr(base, "--preset"))
 			break;
-
-		snprintf(option, sizeof(option), "--%s%s%s", r->name,
-			 r->arg ? "=" : "", v);
+		/* What its samples are is read from files, which there aren't. */
+		if (!strcmp(v, "npy"))
+			continue;
+		/* It means something to some formats alone. */
+		if (tokens_of(r) && strcmp(base, tokens_of(r)))
+			break;
+		if (!strcmp(r->name, "schema"))
+			v = "uint16[9]";
+		if (strstr(r->name, "-token"))
+			v = k ? "9" : "0";
+		snprintf(option, sizeof(option), "--%s%s%s%s", r->name,
+			 r->arg ? "=" : "", v,
+			 !strcmp(v, "tokens") || !strcmp(v, "records")
+				 ? " --schema uint16[8]"
+			 : !strcmp(v, "audio") ? " --schema float32[1,9]"
+			 : !strcmp(r->name, "shard-cache-size")
+				 ? " --shard-cache /other"
+				 : "");
 		with = describe(base, option, false);
 		differs = differs || strcmp(plain, with);
 		free(with);
@@ -128,8 +156,8 @@ static void the_options_of_the_identity_are_described(void **state)
 		if (r->kind == TSI_OPT_GROUP || r->kind == TSI_OPT_ACTION ||
 		    !strcmp(r->name, "force"))
 			continue;
-		if ((decides(r, BASE) || decides(r, BASE " --preset eval")) !=
-		    part)
+		if ((decides(r, BASE) || decides(r, BASE " --preset eval") ||
+		     (tokens_of(r) && decides(r, tokens_of(r)))) != part)
 			fail_msg("--%s %s", r->name,
 				 part ? "decides nothing" : "decides samples");
 		count += part;
@@ -145,9 +173,16 @@ static void what_is_not_in_an_identity_is_said_to_be_none(void **state)
 	assert_string_equal(said,
 			    "dataset=imagefolder\n"
 			    "root=/no/data\n"
+			    "held-out=none\n"
+			    "schema=none\n"
+			    "documents=none\n"
+			    "end-token=none\n"
+			    "begin-token=none\n"
 			    "select=none\n"
+			    "labels=none\n"
 			    "order=philox\n"
 			    "seed=0\n"
+			    "sampler=none\n"
 			    "segments=1\n"
 			    "shard=none\n"
 			    "on-error=substitute\n"
@@ -158,6 +193,7 @@ static void what_is_not_in_an_identity_is_said_to_be_none(void **state)
 			    "interpolation=bilinear, antialias=True) "
 			    "RandomHorizontalFlip(p=0.5)\n"
 			    "masks=none\n"
+			    "boxes=none\n"
 			    "pillow=13\n"
 			    "fast=none\n");
 	free(said);

@@ -28,6 +28,7 @@
 
 static char root[64];
 static struct tsi_index *set; /* of imagefolder: files lie by class */
+static struct tsi_members *members;
 static bool bad[ALL];
 
 static void put(const char *name, const char *text)
@@ -49,9 +50,11 @@ static void open_set(const char *select)
 				       .select = select,
 				       .cache_dir = "" };
 
+	tsi_members_destroy(members);
+	members = NULL;
 	tsi_index_close(set);
 	set = NULL;
-	if (tsi_index_open(&opts, &set))
+	if (tsi_index_open(&opts, &set) || tsi_members_create(set, &members))
 		fail_msg("%s", tsock_errmsg());
 }
 
@@ -80,6 +83,7 @@ static int remove_set(void **state)
 	char command[96];
 
 	(void)state;
+	tsi_members_destroy(members);
 	tsi_index_close(set);
 	snprintf(command, sizeof(command), "rm -rf '%s'", root);
 	return system(command);
@@ -89,7 +93,7 @@ static struct tsi_substitutes *open_substitutes(uint64_t seed)
 {
 	struct tsi_substitutes *s;
 
-	if (tsi_substitutes_create(set, seed, &s))
+	if (tsi_substitutes_create(set, members, seed, &s))
 		fail_msg("%s", tsock_errmsg());
 	return s;
 }

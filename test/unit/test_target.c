@@ -8,32 +8,28 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "image/load.h"
 #include "base/err.h"
 #include "test/lib/worker_fixture.h"
 
-/* The five files' sampler and decoder, and the target of sample seq. */
+/* The five files' sampler and maker, and the target of sample seq. */
 struct searched {
 	struct tsi_sampler *s;
-	struct tsi_image *img;
+	struct tsi_maker *m;
 	struct tsi_target t;
 };
 
 static void begin(struct searched *x, uint64_t seq)
 {
-	struct tsi_image_opts opts;
-
 	worker_put_five();
 	x->s = worker_open_sampler();
-	opts = tsi_sampler_image_opts(x->s);
-	assert_int_equal(tsi_image_create(&opts, &x->img), 0);
-	assert_int_equal(tsi_target_first(&x->t, x->s, x->img, seq), 0);
+	assert_int_equal(tsi_maker_create(x->s, NULL, &x->m), 0);
+	assert_int_equal(tsi_target_first(&x->t, x->s, x->m, seq), 0);
 	x->t.read_ns = tsi_badfiles_now();
 }
 
 static void finish(struct searched *x)
 {
-	tsi_image_destroy(x->img);
+	tsi_maker_destroy(x->m);
 	tsi_sampler_close(x->s);
 }
 
@@ -51,7 +47,7 @@ static int read_failed(struct searched *x, int err)
 {
 	struct tsi_outcome o = { .came = TSI_CAME_UNREAD, .err = err };
 
-	return tsi_target_next(&x->t, x->s, x->img, &o);
+	return tsi_target_next(&x->t, x->s, x->m, &o);
 }
 
 static int undecodable(struct searched *x, const void *data, size_t len)
@@ -59,8 +55,9 @@ static int undecodable(struct searched *x, const void *data, size_t len)
 	struct tsi_outcome o = { .came = TSI_CAME_UNDECODABLE,
 				 .reason = "ends too early" };
 
-	o.measure_err = tsi_image_measure(x->img, data, len, &o.extent);
-	return tsi_target_next(&x->t, x->s, x->img, &o);
+	o.measure_err = tsi_maker_measure(
+		x->m, &(struct tsi_maker_bytes){ data, len, 0 }, &o.extent);
+	return tsi_target_next(&x->t, x->s, x->m, &o);
 }
 
 static void a_file_that_cannot_be_opened_is_bad_for_all(void **state)
@@ -128,6 +125,20 @@ static void a_disk_that_fails_is_tried_four_times(void **state)
 	finish(&x);
 }
 
+/* Of FUSE, whose process has ended. */
+static void a_file_system_that_is_gone_ends_the_stream_at_once(void **state)
+{
+	struct searched x;
+
+	(void)state;
+	begin(&x, 1);
+	assert_int_equal(read_failed(&x, ENOTCONN), TSOCK_ESYS);
+	assert_non_null(strstr(tsock_errmsg(), "a/1.png: the file system"));
+	assert_non_null(strstr(tsock_errmsg(), "mount it again"));
+	assert_int_equal(listed(&x), 0);
+	finish(&x);
+}
+
 /* The next file is tried as often again. */
 static void each_file_has_its_own_tries(void **state)
 {
@@ -189,6 +200,7 @@ int main(void)
 		CASE(a_file_that_was_replaced_is_bad_for_one_sample),
 		CASE(too_few_descriptors_end_the_stream),
 		CASE(a_disk_that_fails_is_tried_four_times),
+		CASE(a_file_system_that_is_gone_ends_the_stream_at_once),
 		CASE(each_file_has_its_own_tries),
 		CASE(a_file_without_pixels_is_bad_for_all),
 		CASE(with_raise_the_file_is_the_error),

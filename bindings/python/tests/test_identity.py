@@ -2,6 +2,7 @@
 """A stream that is another one than a loader describes is refused."""
 
 import os
+import re
 import subprocess
 
 import pytest
@@ -173,14 +174,36 @@ def test_every_format_is_told_by_some_folder(tmp_path):
         "imagenet/val",
         "packed",
         "webdataset",
+        "cifar10/cifar-10-batches-py",
+        "cifar100",
+        "imagenet32",
+        "imagenet64",
+        "mnist/raw",
+        "npy",
+        "audio/a",
     ):
         (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "cifar100" / "fine_label_names.txt").touch()
+    (tmp_path / "imagenet32" / "train_data_batch_1").touch()
+    (tmp_path / "mnist" / "raw" / "train-images-idx3-ubyte").touch()
+    (tmp_path / "imagenet64" / "train_data_batch_1.npz").touch()
+    head = b"{'descr': '<i4', 'fortran_order': False, 'shape': (1,), }\n"
+    (tmp_path / "npy" / "a.npy").write_bytes(
+        b"\x93NUMPY\1\0" + bytes([len(head), 0]) + head + bytes(4)
+    )
+    (tmp_path / "audio" / "a" / "0.wav").touch()
     (tmp_path / "packed" / "pack.index").touch()
     (tmp_path / "webdataset" / "0.TAR").touch()
     (tmp_path / "table").write_bytes(b"tsocktbl")
     formats = sorted(os.listdir(tmp_path))
-    # Images without classes are asked for, by name or by masks=.
-    assert sorted([*formats, "images"]) == sorted(options.words_of("dataset"))
+    # Images without classes are asked for, by name or by masks=, and what
+    # says nothing of itself by schema=; Python indexes Arrow and Parquet.
+    others = ["images", "records", "tokens", "arrow", "parquet"]
+    assert sorted(formats + others) == sorted(options.words_of("dataset"))
+    # Of audio a schema says how long a sample is.
+    schema = "float32[1,9]"
+    assert values(root=tmp_path / "audio", schema=schema)["dataset"] == ["audio"]
+    formats.remove("audio")
     for name in formats:
         assert guess(tmp_path / name) == name
         if name != "table":  # which is a file
@@ -235,9 +258,27 @@ def test_splits_are_found_by_their_usual_names(tmp_path, images, start):
 
 
 def test_an_address_is_no_folder_of_this_machine():
-    for root in ("s3://bucket/data", "https://host/x.tar", "pipe:cat x"):
-        with pytest.raises(ValueError, match="files of this machine alone"):
-            tsock.DataLoader("far", 8, root=root)
+    """The sentence names the page that says how to mount it."""
+    for root, how in (
+        ("s3://bucket/data", "mount-s3"),
+        ("gs://bucket/data", "gcsfuse"),
+        ("hf://datasets/cifar10", "hf download"),
+        ("https://host/x.tar", "rclone mount"),
+        ("pipe:cat x", ""),
+    ):
+        said = "%r: files of this machine alone are read.*%s.*(%s)" % (
+            root,
+            how,
+            re.escape("docs/operate/object-stores.md"),
+        )
+        for key in "root", "dataset", "select", "masks":
+            given = {"root": "/", key: root}
+            with pytest.raises(ValueError, match=key + " " + said):
+                tsock.DataLoader("far", 8, **given)
+    with pytest.raises(ValueError, match="data set 's3://b/x': files of this"):
+        tsock.DataLoader("s3://b/x", 8)
+    with pytest.raises(ValueError, match="tsock.index: 's3://b/x.csv': files"):
+        tsock.index("s3://b/x.csv", "t")
 
 
 def test_a_program_that_does_not_say_what_it_serves_is_refused(start):

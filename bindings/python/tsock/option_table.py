@@ -28,12 +28,35 @@ class ProducerOptions(TypedDict, total=False):
                   and fields of any kind; arrow: such a file, of Arrow files;
                   tsock.DataLoader writes it of a folder that save_to_disk()
                   wrote; parquet: likewise, of Parquet files, as on Hugging
-                  Face's Hub; packed: what tsock-pack wrote to DIR; the others
+                  Face's Hub; records: a file of binary records of one size, or
+                  the folder of such files; --schema says what is in them;
+                  audio: the audio files of DIR, a folder per class, or none
+                  and any depth; --schema says how long a sample is; tokens: a
+                  .bin file of tokens, as nanoGPT, llm.c and Megatron-LM write
+                  it, or the folder of such files; --schema says how many a
+                  sample has; packed: what tsock-pack wrote to DIR; the others
                   find it there too
     root          where the data set is; without --dataset, what lies there
                   tells its kind
     split         which part: the folder of that name (imagenet: train), or the
                   one called training, or valid, validation or test
+    schema        how a sample lies in its file: of tokens their dtype and how
+                  many a sample has, as uint16[1024]; of records the fields of
+                  one, as label:int32,dense:int32[13],category:int32[26]; of
+                  audio channels and frames, as float32[1,59049], and behind @
+                  the sample rate that all are resampled to, if any:
+                  float32[1,59049]@22050
+    documents     what the bounds of documents are to samples of tokens;
+                  ignore: nothing (default); mark: the field document has of
+                  each token which of the sample's documents it is of, from 0
+                  on; whole: a sample is a document, or a piece of one that is
+                  longer than --schema says; pack: a sample is as many
+                  documents, one behind the other, as there is room for, with
+                  the field document, which is -1 behind them
+    end_token     of --documents: the token at the end of each, as 50256, where
+                  no .idx of Megatron-LM says where they begin, or in its stead
+    begin_token   likewise the token at the beginning of each, as 50256 in the
+                  files that llm.c makes
     select        serve the samples alone that it names, one a line: the path
                   of a file below the root, or the name in a tar file; behind
                   it, if wanted, a tab and a weight, for the field weight
@@ -96,8 +119,9 @@ class ProducerOptions(TypedDict, total=False):
                   transforms: "RandomResizedCrop(224) RandomHorizontalFlip()";
                   @FILE: the text of a file; help lists what there is
     views         images of each file, with draws of their own, decoded once:
-                  the fields image, image2, ...; for views that differ see
-                  Views in --transform help (1)
+                  the fields image, image2, ..., or crops of audio: audio,
+                  audio2, ...; for views that differ see Views in --transform
+                  help (1)
     preset        train: random resized crop and flip (default); eval: resize
                   and centre crop (default of --split val); torchvision:
                   torchvision's first recipe: that of train, normalised;
@@ -169,9 +193,13 @@ class ProducerOptions(TypedDict, total=False):
     log_level     how much is said (info)
     """
 
-    dataset: Literal["imagenet", "imagefolder", "images", "webdataset", "table", "arrow", "parquet", "packed"]
+    dataset: Literal["imagenet", "imagefolder", "images", "webdataset", "table", "arrow", "parquet", "records", "audio", "tokens", "packed"]
     root: Path
     split: Literal["train", "val"]
+    schema: str
+    documents: Literal["ignore", "mark", "whole", "pack"]
+    end_token: int
+    begin_token: int
     select: Path
     labels: Path
     masks: Path
