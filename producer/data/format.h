@@ -310,6 +310,8 @@ tsi_format_fields(const struct tsi_format *f, unsigned *n)
 	F(arrow, "such a file, of Arrow files; tsock.DataLoader writes it of " \
 		 "a folder that save_to_disk() wrote") \
 	F(parquet, "likewise, of Parquet files, as on Hugging Face's Hub") \
+	F(npy, "a .npy or .npz file, or the folder of such files: NumPy's " \
+	       "arrays, whose first dimension is the samples'") \
 	F(records, "a file of binary records of one size, or the folder of " \
 		   "such files; --schema says what is in them") \
 	F(audio, \
