@@ -310,6 +310,9 @@ tsi_format_fields(const struct tsi_format *f, unsigned *n)
 	F(arrow, "such a file, of Arrow files; tsock.DataLoader writes it of " \
 		 "a folder that save_to_disk() wrote") \
 	F(parquet, "likewise, of Parquet files, as on Hugging Face's Hub") \
+	F(cifar10, "the folder of CIFAR-10's files, Python's or the binary " \
+		   "ones") \
+	F(cifar100, "the folder of CIFAR-100's files, likewise") \
 	F(npy, "a .npy or .npz file, or the folder of such files: NumPy's " \
 	       "arrays, whose first dimension is the samples'") \
 	F(records, "a file of binary records of one size, or the folder of " \
