@@ -313,6 +313,10 @@ tsi_format_fields(const struct tsi_format *f, unsigned *n)
 	F(cifar10, "the folder of CIFAR-10's files, Python's or the binary " \
 		   "ones") \
 	F(cifar100, "the folder of CIFAR-100's files, likewise") \
+	F(mnist, "the folder of MNIST's or Fashion-MNIST's files, unpacked") \
+	F(imagenet32, "the folder of downsampled ImageNet's batches, 32 x 32 " \
+		      "pixels, pickled or .npz") \
+	F(imagenet64, "likewise, 64 x 64") \
 	F(npy, "a .npy or .npz file, or the folder of such files: NumPy's " \
 	       "arrays, whose first dimension is the samples'") \
 	F(records, "a file of binary records of one size, or the folder of " \

@@ -30,16 +30,19 @@ class ProducerOptions(TypedDict, total=False):
                   wrote; parquet: likewise, of Parquet files, as on Hugging
                   Face's Hub; cifar10: the folder of CIFAR-10's files, Python's
                   or the binary ones; cifar100: the folder of CIFAR-100's
-                  files, likewise; npy: a .npy or .npz file, or the folder of
-                  such files: NumPy's arrays, whose first dimension is the
-                  samples'; records: a file of binary records of one size, or
-                  the folder of such files; --schema says what is in them;
-                  audio: the audio files of DIR, a folder per class, or none
-                  and any depth; --schema says how long a sample is; tokens: a
-                  .bin file of tokens, as nanoGPT, llm.c and Megatron-LM write
-                  it, or the folder of such files; --schema says how many a
-                  sample has; packed: what tsock-pack wrote to DIR; the others
-                  find it there too
+                  files, likewise; mnist: the folder of MNIST's or
+                  Fashion-MNIST's files, unpacked; imagenet32: the folder of
+                  downsampled ImageNet's batches, 32 x 32 pixels, pickled or
+                  .npz; imagenet64: likewise, 64 x 64; npy: a .npy or .npz
+                  file, or the folder of such files: NumPy's arrays, whose
+                  first dimension is the samples'; records: a file of binary
+                  records of one size, or the folder of such files; --schema
+                  says what is in them; audio: the audio files of DIR, a folder
+                  per class, or none and any depth; --schema says how long a
+                  sample is; tokens: a .bin file of tokens, as nanoGPT, llm.c
+                  and Megatron-LM write it, or the folder of such files;
+                  --schema says how many a sample has; packed: what tsock-pack
+                  wrote to DIR; the others find it there too
     root          where the data set is; without --dataset, what lies there
                   tells its kind
     split         which part: the folder of that name (imagenet: train), or the
@@ -197,7 +200,7 @@ class ProducerOptions(TypedDict, total=False):
     log_level     how much is said (info)
     """
 
-    dataset: Literal["imagenet", "imagefolder", "images", "webdataset", "table", "arrow", "parquet", "cifar10", "cifar100", "npy", "records", "audio", "tokens", "packed"]
+    dataset: Literal["imagenet", "imagefolder", "images", "webdataset", "table", "arrow", "parquet", "cifar10", "cifar100", "mnist", "imagenet32", "imagenet64", "npy", "records", "audio", "tokens", "packed"]
     root: Path
     split: Literal["train", "val"]
     schema: str
