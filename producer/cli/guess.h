@@ -10,8 +10,8 @@
 /*
  * imagenet where both splits have a folder below root; packed where tsock-pack
  * has written; webdataset where root names tar files, or is a folder with tar
- * files and with neither folders nor images; else imagefolder, whether root is
- * there or not.
+ * files and with neither folders nor images; arrow and parquet where such files
+ * lie alone; else imagefolder, whether root is there or not.
  */
 const struct tsi_format *tsi_guess_format(const char *root);
 

@@ -33,7 +33,7 @@ usage()
 }
 usage 'root'
 usage 'root' --dataset imagenet
-usage 'imagenet.imagefolder' --dataset mnist
+usage 'imagenet.imagefolder' --dataset coco
 usage 'unknown option --rings' "${set[@]}" --rings 5
 usage 'unexpected.*extra' "${set[@]}" extra
 usage 'train.val' "${set[@]}" --split test
@@ -231,18 +231,27 @@ for mode in --quiet --check-config --dry-run; do
 		"${layout[@]}" -d imagefolder -r "$work/flat/val"
 	fails 66 '1 tar file .n01440764.tar.: give.*webdataset.*unpack' "$mode: tar files" \
 		"${layout[@]}" -d imagenet -r "$work/tars"
-	fails 66 'CIFAR batch files .*write each image' "$mode: CIFAR" \
+	fails 66 'CIFAR batch files .*--dataset cifar10' "$mode: CIFAR" \
 		"${layout[@]}" -d imagefolder -r "$work/cifar"
 	fails 66 'images and no folders, beside 1 CSV file .labels.csv.: .*tsock.index' \
 		"$mode: images beside a table of labels" \
 		"${layout[@]}" -d imagefolder -r "$work/table"
 	fails 66 'no folders of images but 1 Parquet file.*tsock.index DIR' \
 		"$mode: Parquet" "${layout[@]}" -d imagefolder -r "$work/parquet"
+	fails 78 "tsock.index $work/parquet .*--split val.* --root" \
+		"$mode: Parquet that is recognised" \
+		"${layout[@]}" -r "$work/parquet"
+	fails 78 "$work/parquet is no table.* --root" \
+		"$mode: a split of Parquet that is recognised" \
+		"${layout[@]}" -r "$work/parquet" --split val
 	fails 66 'no folder .*/val, but valid and test: .*/valid --preset eval' \
 		"$mode: two folders that may be the split" \
 		"${layout[@]}" -d imagenet -r "$work/several" --split val
-	fails 2 's3://b/d: files of this machine alone' "$mode: an address" \
-		"${layout[@]}" -d webdataset -r s3://b/d
+	fails 2 's3://b/d: files .* mount-s3 .*docs/operate/object-stores.md' \
+		"$mode: an address" "${layout[@]}" -d webdataset -r s3://b/d
+	fails 2 '--select hf://x/y: files .* by hf download' \
+		"$mode: another one" "${layout[@]}" -d images -r / \
+		--select hf://x/y
 	fails 66 "Kaggle.*--root $work/kaggle/ILSVRC/Data/CLS-LOC" \
 		"$mode: Kaggle's ImageNet" \
 		"${layout[@]}" -d imagenet -r "$work/kaggle"

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # folder.sh - which folder tsock-producer takes for its sockets: what it logs
-# is what it binds and where it asks who is there, and --dry-run and
+# is what it binds and where it looks for a running one, and --dry-run and
 # --check-config fail where a start would, with the same sentence.
 . "$(dirname "$0")/producer.bash"
 
