@@ -18,6 +18,8 @@
 #include "base/log.h"
 #include "cli/advice.h"
 #include "cli/check.h"
+#include "cli/guess.h"
+#include "cli/masks.h"
 #include "cli/number.h"
 #include "cli/options.h"
 #include "cli/serve.h"
@@ -42,9 +44,13 @@ static const char usage[] =
 	"SOURCE's.\n"
 	"Broken off, the same command goes on where it was.\n"
 	"\n"
-	"  -d, --dataset FORMAT    imagefolder|imagenet|webdataset|packed\n"
-	"                          (imagefolder)\n"
+	"  -d, --dataset FORMAT    "
+	"imagefolder|images|imagenet|webdataset|table|\n"
+	"                          packed (by what lies there)\n"
 	"      --split train|val   which part: SOURCE/train or SOURCE/val\n"
+	"      --labels FILE       labels and fields of the images, as for\n"
+	"                          tsock-producer\n"
+	"      --masks DIR         the images' masks, likewise\n"
 	"  -j, --threads N         that read and pack (as many CPUs as "
 	"affinity "
 	"and\n"
@@ -60,6 +66,8 @@ static const char usage[] =
 
 enum {
 	OPT_SPLIT = 256,
+	OPT_LABELS,
+	OPT_MASKS,
 	OPT_SHARD_SIZE,
 	OPT_ALLOW_EMPTY,
 	OPT_RESCAN,
@@ -70,6 +78,8 @@ enum {
 static const struct option longs[] = {
 	{ "dataset", required_argument, NULL, 'd' },
 	{ "split", required_argument, NULL, OPT_SPLIT },
+	{ "labels", required_argument, NULL, OPT_LABELS },
+	{ "masks", required_argument, NULL, OPT_MASKS },
 	{ "threads", required_argument, NULL, 'j' },
 	{ "shard-size", required_argument, NULL, OPT_SHARD_SIZE },
 	{ "allow-empty", no_argument, NULL, OPT_ALLOW_EMPTY },
@@ -85,6 +95,8 @@ static const struct option longs[] = {
 struct command {
 	struct tsi_pack_opts pack;
 	struct tsi_dataset data;
+	struct tsi_cli_masks masks;
+	struct tsi_pack_masks reads; /* calls of masks */
 	uint64_t dataset;
 	uint64_t threads;
 	bool quiet;
@@ -115,6 +127,12 @@ static int set(struct command *c, char **argv, int option)
 	case OPT_SPLIT:
 		return tsi_value_choice("split", "train|val", optarg,
 					&c->data.split);
+	case OPT_LABELS:
+		c->pack.labels = optarg;
+		return 0;
+	case OPT_MASKS:
+		c->masks.folder = optarg;
+		return 0;
 	case 'j':
 		return tsi_value_count("threads", optarg, 1, 1024, &c->threads);
 	case OPT_SHARD_SIZE:
@@ -153,29 +171,78 @@ static int set(struct command *c, char **argv, int option)
 	}
 }
 
+/* As tsock-producer does. */
+static void choose_format(struct command *c, const char *root)
+{
+	const struct tsi_format *f =
+		c->dataset != UNSET ? tsi_format_at((unsigned)c->dataset)
+				    : tsi_guess_format(root);
+
+	if (c->data.split == UNSET)
+		c->data.split = tsi_format_has_splits(f) ? TSI_SPLIT_TRAIN
+							 : TSI_SPLIT_NONE;
+	if (c->pack.labels || (c->masks.folder && c->dataset == UNSET))
+		f = tsi_format_classless(f);
+	c->data.format = f;
+}
+
+/* A pack is of what has to be decoded. */
+static int check_format(const struct tsi_format *f)
+{
+	const struct tsock_field *fields;
+	unsigned n;
+
+	if (tsi_format_of_arrays(f))
+		return tsi_err(TSOCK_EARG,
+			       "--dataset %s: its samples are arrays, which "
+			       "are served as they are: there is nothing to "
+			       "pack",
+			       tsi_format_name(f));
+	fields = tsi_format_fields(f, &n);
+	if (n && !(fields[0].flags & TSOCK_FIELD_IMAGE))
+		return tsi_err(TSOCK_EARG,
+			       "--dataset %s: a pack is of images; serve the "
+			       "folder as it is",
+			       tsi_format_name(f));
+	return 0;
+}
+
+static int find_masks(struct command *c)
+{
+	int err = tsi_split_masks(&c->data, c->masks.folder);
+
+	if (err)
+		return err;
+	c->masks.folder = c->data.masks;
+	c->reads = (struct tsi_pack_masks){
+		.folder = c->data.masks,
+		.open = tsi_cli_masks_open,
+		.read = tsi_cli_masks_read,
+		.close = tsi_cli_masks_close,
+		.arg = &c->masks,
+	};
+	c->pack.masks = &c->reads;
+	return 0;
+}
+
 static int complete(struct command *c, int argc, char **argv)
 {
 	if (argc - optind != 2)
 		return tsi_err(TSOCK_EARG,
 			       "two folders are wanted: the data set's, and "
 			       "where the pack is to go (--help says more)");
-	c->data.format = tsi_format_at((unsigned)c->dataset);
-	if (tsi_format_unlabelled(c->data.format))
-		return tsi_err(TSOCK_EARG,
-			       "--dataset %s: a pack has a class for each "
-			       "sample; serve the folder as it is",
-			       tsi_format_name(c->data.format));
+	choose_format(c, argv[optind]);
+	if (check_format(c->data.format))
+		return TSOCK_EARG;
 	c->data.root = argv[optind];
 	c->pack.dest = argv[optind + 1];
-	if (c->data.split == UNSET)
-		c->data.split = tsi_format_has_splits(c->data.format)
-					? TSI_SPLIT_TRAIN
-					: TSI_SPLIT_NONE;
 	if (tsi_advice_url("SOURCE", c->data.root))
 		return TSOCK_EARG;
 	c->data.folder = tsi_split_folder(c->data.root, c->data.split);
 	if (!c->data.folder)
 		return tsi_err(TSOCK_ENOMEM, "no memory for the options");
+	if (c->masks.folder && find_masks(c))
+		return TSOCK_ENOMEM;
 	c->pack.format = c->data.format;
 	c->pack.source = c->data.folder;
 	c->pack.threads =
@@ -282,13 +349,12 @@ int main(int argc, char **argv)
 	int err;
 
 	tsi_check_stdio();
-	tsi_value_choice("dataset", TSI_FORMAT_WORDS, "imagefolder",
-			 &c.dataset);
 	c.live = isatty(STDERR_FILENO);
 	c.pack.arg = &c;
 	tsock_set_logger(print_log, &c);
 	if (parse(&c, argc, argv)) {
 		fprintf(stderr, "tsock-pack: %s\n", tsock_errmsg());
+		free(c.data.masks);
 		free(c.data.folder);
 		return TSI_EXIT_USAGE;
 	}
@@ -300,6 +366,7 @@ int main(int argc, char **argv)
 		err = fail(&c);
 	else if (!c.done)
 		summary(&c);
+	free(c.data.masks);
 	free(c.data.folder);
 	if (!err && (fflush(stdout) || ferror(stdout)))
 		err = TSI_EXIT_SYSTEM;

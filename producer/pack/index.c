@@ -11,11 +11,28 @@
 
 #include "base/err.h"
 #include "data/packed/pack.h"
+#include "data/format.h"
 #include "data/table.h"
+#include "pack/fields.h"
 
 static uint64_t shard_name(uint32_t k, char to[32])
 {
 	return (uint64_t)snprintf(to, 32, TSI_PACK_SHARD, k) + 1;
+}
+
+/*
+ * What a sample is called in the pack.  One of a table or a pack has a name
+ * that its file is no part of.
+ */
+static const char *name_of(const struct tsi_index *x, uint64_t i,
+			   char to[TSI_INDEX_SAMPLE])
+{
+	struct tsi_location at;
+
+	tsi_index_locate(x, i, &at);
+	if (at.member && tsi_format_keeps_index(tsi_index_format(x)))
+		return at.member;
+	return tsi_index_sample(x, i, to, TSI_INDEX_SAMPLE);
 }
 
 static struct tsi_table_lengths measure(const struct tsi_index *x,
@@ -31,13 +48,17 @@ static struct tsi_table_lengths measure(const struct tsi_index *x,
 	};
 	char name[TSI_INDEX_SAMPLE];
 
-	for (uint32_t k = 0; k < tsi_shards_files(s); k++)
+	/* Shards of masks alone may follow. */
+	for (uint32_t k = 0; k <= tsi_shards_at(s, n.count - 1)->shard; k++)
 		n.paths_len += shard_name(k, name);
 	for (uint64_t i = 0; i < n.count; i++)
-		n.paths_len +=
-			strlen(tsi_index_sample(x, i, name, sizeof(name))) + 1;
+		n.paths_len += strlen(name_of(x, i, name)) + 1;
 	for (uint32_t i = 0; i < n.classes; i++)
 		n.names_len += strlen(tsi_index_class(x, i)) + 1;
+	if (tsi_pack_fields_any(x, s)) {
+		n.stamps++;
+		n.names_len += sizeof(TSI_PACK_COLUMNS);
+	}
 	return n;
 }
 
@@ -60,8 +81,7 @@ static int put_rows(struct tsi_table_writer *w, const struct tsi_index *x,
 		}
 		tsi_table_put_row(w, path, (uint32_t)tsi_index_label(x, i),
 				  e->offset, e->length);
-		tsi_table_put_member(
-			w, tsi_index_sample(x, i, name, sizeof(name)));
+		tsi_table_put_member(w, name_of(x, i, name));
 		tsi_table_set_size(t, i, e->length);
 		if (e->bad)
 			err = tsi_table_add_bad(t, i, "");
@@ -69,7 +89,8 @@ static int put_rows(struct tsi_table_writer *w, const struct tsi_index *x,
 	return err;
 }
 
-static int write_table(int dirfd, const struct tsi_table *t)
+static int write_table(int dirfd, const struct tsi_table_kind *kind,
+		       const struct tsi_table *t)
 {
 	int fd = openat(dirfd, TSI_PACK_INDEX,
 			O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
@@ -77,7 +98,7 @@ static int write_table(int dirfd, const struct tsi_table *t)
 
 	if (fd < 0)
 		return tsi_err_sys("write " TSI_PACK_INDEX);
-	ok = tsi_table_file_write(fd, &tsi_pack_kind, t) && !fsync(fd);
+	ok = tsi_table_file_write(fd, kind, t) && !fsync(fd);
 	ok = !close(fd) && ok;
 	return ok ? 0 : tsi_err_sys("write " TSI_PACK_INDEX);
 }
@@ -85,19 +106,26 @@ static int write_table(int dirfd, const struct tsi_table *t)
 int tsi_pack_index_write(const struct tsi_index *x, const struct tsi_shards *s)
 {
 	struct tsi_table_lengths n = measure(x, s);
-	struct tsi_stamp none = { 0 };
+	struct tsi_stamp none = { 0 }, columns = { 0 };
+	bool more = tsi_pack_fields_any(x, s);
 	struct tsi_table t = { .block = NULL };
 	struct tsi_table_writer w;
-	int err = tsi_table_begin(&w, &t, &n, tsi_index_name(x));
+	int err = more ? tsi_pack_fields_write(x, s, &columns) : 0;
 
+	if (!err)
+		err = tsi_table_begin(&w, &t, &n, tsi_index_name(x));
 	if (err)
 		return err;
 	for (uint32_t i = 0; i < n.classes; i++)
 		tsi_table_put_class(&w, tsi_index_class(x, i));
 	tsi_table_put_stamp(&w, "", &none);
+	if (more)
+		tsi_table_put_stamp(&w, TSI_PACK_COLUMNS, &columns);
 	err = put_rows(&w, x, s, &t);
 	if (!err)
-		err = write_table(tsi_shards_dirfd(s), &t);
+		err = write_table(
+			tsi_shards_dirfd(s),
+			more ? &tsi_pack_kind_columns : &tsi_pack_kind, &t);
 	tsi_table_clear(&t);
 	return err;
 }

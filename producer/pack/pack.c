@@ -23,6 +23,7 @@
 #include "image/sniff.h"
 #include "packed/record.h"
 #include "io/reader.h"
+#include "pack/fields.h"
 #include "pack/index.h"
 #include "pack/shards.h"
 
@@ -46,6 +47,8 @@ struct packing {
 	const struct tsi_pack_opts *o;
 	struct tsi_index *index;
 	struct tsi_shards *shards;
+	/* Records: of all samples, then of their masks, if they have any. */
+	uint64_t records, done;
 	char *part; /* the folder until the pack is complete */
 	struct tsi_pack_progress p;
 	uint64_t first; /* sample of the batch */
@@ -111,19 +114,26 @@ static size_t room_for(const struct packing *k, const struct tsi_location *at)
 		       : most;
 }
 
-static void name_damaged(struct packing *k, uint64_t i)
+/* Of a folder the scan has named those that are no images. */
+static void name_bad(struct packing *k, uint64_t i, const char *kept)
 {
 	char name[TSI_INDEX_SAMPLE];
 	uint64_t n = atomic_fetch_add(&k->named, 1);
 
 	if (n < LOGGED_MAX)
-		tsi_log(TSOCK_LOG_WARN,
-			"bad file %s: %s; kept as it is, for crops above the "
-			"damage",
+		tsi_log(TSOCK_LOG_WARN, "bad file %s: %s%s",
 			tsi_index_sample(k->index, i, name, sizeof(name)),
-			tsock_errmsg());
+			tsock_errmsg(), kept);
 	if (n == LOGGED_MAX)
 		tsi_log(TSOCK_LOG_WARN, "more bad files are only counted");
+}
+
+/* A table says of no file whether it is an image. */
+static bool is_image(const uint8_t *data, size_t len)
+{
+	struct tsi_image_head head;
+
+	return !tsi_image_sniff(data, len, true, &head);
 }
 
 static int make_one(struct packing *k, struct tsi_record_maker *m, uint64_t i,
@@ -146,11 +156,41 @@ static int make_one(struct packing *k, struct tsi_record_maker *m, uint64_t i,
 		return unreadable(k, i, err, out);
 	err = tsi_record_make(m, data, len, &out->record);
 	out->read = len;
-	out->bad |= !len;
+	if (!err && !out->bad && !is_image(data, len)) {
+		out->bad = true;
+		name_bad(k, i, "");
+	}
 	if (!err && out->record.damaged && !out->bad)
-		name_damaged(k, i);
+		name_bad(k, i, "; kept as it is, for crops above the damage");
 	free(data);
 	return err;
+}
+
+/* A mask's file as it is, which has checksums of its own. */
+static int make_mask(struct packing *k, uint64_t i, struct made *out)
+{
+	const struct tsi_pack_masks *m = k->o->masks;
+	int err = m->read(m->arg, i, TSI_READER_MAX, &out->record.data,
+			  &out->record.len);
+
+	if (!err && out->record.len) {
+		out->read = out->record.len;
+		return 0;
+	}
+	if (err && !tsi_io_reader_blames_file(err)) {
+		char name[TSI_INDEX_SAMPLE];
+
+		return tsi_err(
+			TSOCK_ESYS, "can't read the mask of %.200s: %s",
+			tsi_index_sample(k->index, i, name, sizeof(name)),
+			tsi_io_reader_strerror(err));
+	}
+	/* An image without a mask; every record has a byte. */
+	free(out->record.data);
+	out->record.data = calloc(1, 1);
+	out->record.len = 1;
+	out->bad = true;
+	return out->record.data ? 0 : tsi_err(TSOCK_ENOMEM, "no memory");
 }
 
 static int make_some(void *arg, uint64_t first, uint64_t last)
@@ -162,7 +202,10 @@ static int make_some(void *arg, uint64_t first, uint64_t last)
 	if (err)
 		return err;
 	for (uint64_t i = first; i < last && !err; i++)
-		err = make_one(k, m, k->first + i, &k->made[i]);
+		err = k->first + i < k->p.samples
+			      ? make_one(k, m, k->first + i, &k->made[i])
+			      : make_mask(k, k->first + i - k->p.samples,
+					  &k->made[i]);
 	give_maker(k, m);
 	return err;
 }
@@ -171,6 +214,17 @@ static int make_some(void *arg, uint64_t first, uint64_t last)
  * Batches
  */
 
+/* A file's size, of which a scan that looks at no file knows nothing. */
+static uint64_t size_of(const struct packing *k, const struct tsi_location *at)
+{
+	struct stat st;
+
+	if (at->size || fstatat(tsi_index_dirfd(k->index), at->path, &st, 0) ||
+	    st.st_size < 0)
+		return at->size;
+	return (uint64_t)st.st_size;
+}
+
 static unsigned batch_size(const struct packing *k)
 {
 	unsigned most =
@@ -178,16 +232,39 @@ static unsigned batch_size(const struct packing *k)
 	uint64_t bytes = 0;
 	unsigned n = 0;
 
-	while (n < most && k->first + n < k->p.samples) {
+	while (n < most && k->first + n < k->records) {
 		struct tsi_location at;
 
+		/* Images and masks aren't made together; masks are small. */
+		if (k->first + n == k->p.samples && n)
+			break;
+		if (k->first + n >= k->p.samples) {
+			n++;
+			continue;
+		}
+
 		tsi_index_locate(k->index, k->first + n, &at);
-		bytes += at.length ? at.length : at.size;
+		bytes += at.length ? at.length : size_of(k, &at);
 		if (n && bytes > BATCH_BYTES)
 			break;
 		n++;
 	}
 	return n;
+}
+
+/* Of masks the bad ones alone are counted, whose images are good. */
+static void count(struct packing *k, const struct made *m, bool bad)
+{
+	uint64_t i = k->done++;
+
+	k->p.done = k->done / (k->records / k->p.samples);
+	if (i >= k->p.samples) {
+		k->p.bad += bad && !tsi_index_bad(k->index, i - k->p.samples);
+		return;
+	}
+	k->p.packed += m->record.packed;
+	k->p.kept += !m->record.packed && !bad;
+	k->p.bad += bad;
 }
 
 static int write_batch(struct packing *k, unsigned n)
@@ -202,10 +279,7 @@ static int write_batch(struct packing *k, unsigned n)
 				     m->bad);
 		if (err)
 			break;
-		k->p.done++;
-		k->p.packed += m->record.packed;
-		k->p.kept += !m->record.packed && !bad;
-		k->p.bad += bad;
+		count(k, m, bad);
 		k->p.read += m->read;
 		k->p.written += m->record.len;
 	}
@@ -241,10 +315,11 @@ static int make_all(struct packing *k)
 {
 	int err = 0;
 
-	k->p.done = tsi_shards_count(k->shards);
+	k->done = tsi_shards_count(k->shards);
+	k->p.done = k->done / (k->records / k->p.samples);
 	k->p.before = k->p.done;
-	while (!err && k->p.done < k->p.samples) {
-		k->first = k->p.done;
+	while (!err && k->done < k->records) {
+		k->first = k->done;
 		err = make_batch(k, batch_size(k));
 		if (!err)
 			err = report(k);
@@ -269,27 +344,38 @@ static int open_index(struct packing *k)
 	struct tsi_index_opts opts = {
 		.format = k->o->format,
 		.root = k->o->source,
+		.labels = k->o->labels,
 		.rescan = k->o->rescan,
 		.allow_empty = k->o->allow_empty,
 		.look_at_all = true,
 		.cache_dir = k->o->cache_dir,
 		.threads = k->o->threads,
 		.sniff = sniff,
+		.sniffs = tsi_image_formats_read(),
 	};
 	int err = tsi_index_open(&opts, &k->index);
 
 	if (err)
 		return err;
 	k->p.samples = tsi_index_count(k->index);
-	return 0;
+	k->records = k->p.samples;
+	if (!k->o->masks)
+		return 0;
+	k->records *= 2;
+	return k->o->masks->open(k->o->masks->arg, k->index);
 }
 
 /* What is packed: a part of another source isn't continued. */
-static uint64_t source_hash(const struct tsi_index *x)
+static uint64_t source_hash(const struct tsi_index *x, const char *masks)
 {
 	const char *root = tsi_index_name(x);
+	const struct tsi_columns *c = tsi_index_columns(x);
 	uint64_t sum = tsi_hash(root, strlen(root), 0);
 
+	if (masks)
+		sum = tsi_hash(masks, strlen(masks), ~sum);
+	if (c)
+		sum = tsi_columns_fingerprint(c, tsi_index_count(x), sum);
 	for (uint64_t i = 0; i < tsi_index_count(x); i++) {
 		struct tsi_location at;
 		uint64_t number[3];
@@ -355,21 +441,6 @@ static int finish_pack(struct packing *k)
 	return 0;
 }
 
-/* A pack has an image and a class for each sample. */
-static int check_columns(const struct packing *k)
-{
-	const struct tsi_columns *c = tsi_index_columns(k->index);
-
-	if (!c || tsi_columns_plain(c))
-		return 0;
-	return tsi_err(TSOCK_ENOTSUP,
-		       "%s has %s, which a pack can't hold: serve the table "
-		       "itself, with --cache if decoding is slow",
-		       tsi_index_name(k->index),
-		       tsi_columns_count(c) ? tsi_columns_field(c, 0)->name
-					    : "labels that are no classes");
-}
-
 int tsi_pack_run(const struct tsi_pack_opts *o)
 {
 	struct packing *k = calloc(1, sizeof(*k));
@@ -385,10 +456,13 @@ int tsi_pack_run(const struct tsi_pack_opts *o)
 	if (!err)
 		err = open_index(k);
 	if (!err)
-		err = check_columns(k);
+		err = tsi_pack_fields_check(k->index);
 	if (!err)
-		err = tsi_shards_open(k->part, source_hash(k->index),
-				      o->shard_size, &k->shards);
+		err = tsi_shards_open(
+			k->part,
+			source_hash(k->index,
+				    o->masks ? o->masks->folder : NULL),
+			o->shard_size, &k->shards);
 	if (!err)
 		err = make_all(k);
 	if (!err)
@@ -396,6 +470,8 @@ int tsi_pack_run(const struct tsi_pack_opts *o)
 	while (k->makers)
 		tsi_record_maker_destroy(k->maker[--k->makers]);
 	tsi_shards_close(k->shards);
+	if (o->masks)
+		o->masks->close(o->masks->arg);
 	tsi_index_close(k->index);
 	pthread_mutex_destroy(&k->lock);
 	free(k->part);

@@ -29,10 +29,26 @@ struct tsi_pack_progress {
 	uint32_t shards;
 };
 
+struct tsi_index;
+
+/* Where masks are read: several threads read. */
+struct tsi_pack_masks {
+	const char *folder;
+	/* Once, before the first is read.  Fails as tsi_masks_open(). */
+	int (*open)(void *arg, const struct tsi_index *x);
+	/* Image i's file, or what tsi_io_read() returns. */
+	int (*read)(void *arg, uint64_t i, size_t max, uint8_t **data,
+		    size_t *len);
+	void (*close)(void *arg);
+	void *arg;
+};
+
 struct tsi_pack_opts {
 	const struct tsi_format *format;
 	const char *source; /* what the format reads */
-	const char *dest;   /* a folder that isn't there yet, or is empty */
+	const char *labels; /* see labels/spec.h; NULL: those it has */
+	const struct tsi_pack_masks *masks; /* NULL: samples have none */
+	const char *dest; /* a folder that isn't there yet, or is empty */
 	uint64_t shard_size;
 	unsigned threads;
 	unsigned batch; /* samples between two calls of progress; 0: 1,024 */
