@@ -125,7 +125,7 @@ def processes(folder):
 def sockets(folder):
     """What only a producer that was killed leaves in its folder.
 
-    Others leave a log, and a record of those who still read, for the next one.
+    Others leave a log, and a record of their readers for the next producer.
     """
     ends = (".bus", ".door", ".lock", ".cpus")
     return _until_nothing(

@@ -4,7 +4,6 @@
 Each sample has to be the image that the format's own library gives.
 """
 
-import io
 import json
 import os
 import struct
@@ -16,35 +15,11 @@ import pytest
 
 import tsock
 from conftest import PRODUCER
-
-np = pytest.importorskip("numpy")
-Image = pytest.importorskip("PIL.Image")
+from pictures import AS_IT_IS, N, check_images, np, png, read
 
 pytestmark = pytest.mark.usefixtures("place")
 
-N, SIZE = 20, (30, 40)
 BREEDS = ["beagle", "akita", "corgi"]
-AS_IT_IS = dict(
-    transform="Resize((%d, %d))" % SIZE,
-    order="sequential",
-    framework="numpy",
-    dtype="uint8",
-    layout="hwc",
-    batch_size=7,
-    exit_when_idle=5,
-)
-
-
-def pixels(i):
-    return np.random.default_rng(i).integers(
-        0, 256, (*SIZE, 3), dtype=np.uint8
-    )
-
-
-def png(i):
-    to = io.BytesIO()
-    Image.fromarray(pixels(i)).save(to, "PNG")
-    return to.getvalue()
 
 
 @pytest.fixture
@@ -54,28 +29,6 @@ def images(tmp_path):
     for i in range(N):
         (tmp_path / "images" / ("%d.png" % i)).write_bytes(png(i))
     return tmp_path
-
-
-def read(table, *fields, **options):
-    """All samples of a table: each field's values, image first."""
-    loader = tsock.DataLoader(
-        root=str(table),
-        fields=("image",) + fields,
-        **dict(AS_IT_IS, **options),
-    )
-    batches = list(loader)
-    read.classes = loader.classes
-    loader.close()
-    return [
-        sum((list(batch[k]) for batch in batches), [])
-        for k in range(1 + len(fields))
-    ]
-
-
-def check_images(got, which=range(N)):
-    assert len(got) == len(which)
-    for image, i in zip(got, which):
-        assert (image == pixels(i)).all(), i
 
 
 def breeds(labels):
@@ -149,6 +102,21 @@ def test_samples_may_be_paths_and_bytes_without_any_label(images):
     got, label = read(images / "t", "label")
     check_images(got)
     assert set(label) == {-1}
+
+
+def test_samples_may_be_parts_of_files(images):
+    whole = b"".join(png(i) for i in range(N))
+    (images / "all").write_bytes(whole)
+    samples, at = [], 0
+    for i in range(N):
+        samples.append(((images / "all", at, len(png(i))), i))
+        at += len(png(i))
+    tsock.index(samples, images / "t")
+    got, label = read(images / "t", "label")
+    check_images(got)
+    assert label == list(range(N))
+    with pytest.raises(ValueError, match="row 0: an image of 0 bytes"):
+        tsock.index([((images / "all", 5, 0), 1)], images / "t")
 
 
 def test_numbers_that_are_no_classes_stay_as_they_are(images):
@@ -368,6 +336,49 @@ def test_a_subset_a_selection_and_shuffling_keep_rows_together(images):
     assert name == ["n%d" % i for i in label]
 
 
+def test_a_subset_of_a_table_has_its_rows_alone(images):
+    """Of one that was shuffled, and of a selection's numbers."""
+    tsock.index([(png(i), i) for i in range(N)], images / "t")
+    wanted = [1, 4, 5, 9, 16]
+    got, label = read(images / "t", "label", subset=wanted, order="philox")
+    check_images(got, label)
+    assert sorted(label) == wanted and len(got) == 5
+    source = write_csv(
+        images, [("images/%d.png" % i, "x", i, "-") for i in range(N)]
+    )
+    tsock.index(source, images / "named", label="kilos")
+    (images / "few").write_text("images/7.png\nimages/2.png\nimages/9.png\n")
+    got, label = read(
+        images / "named", "label", subset=[0, 2], select=str(images / "few")
+    )
+    check_images(got, label)
+    assert label == [7, 9]
+
+
+@pytest.mark.parametrize("images", [False, True])
+def test_samples_without_names_are_called_by_number(tmp_path, images):
+    rows = ({"n": 10 * i} for i in range(N))
+    if images:  # which lie in one file
+        rows = ((png(row["n"] // 10), row) for row in rows)
+    tsock.index(rows, tmp_path / "t")
+    (tmp_path / "some").write_text("7\n3\n11\n")
+    more = dict(AS_IT_IS) if images else dict(order="sequential")
+    for options in (
+        dict(keys=True),
+        dict(keys=True, select=tmp_path / "some"),
+    ):
+        with tsock.DataLoader(
+            name="some" if "select" in options else "all",
+            root=str(tmp_path / "t"),
+            **{**more, "batch_size": N, "fields": ("n", "key")},
+            **options,
+        ) as loader:
+            ((n, keys),) = list(loader)
+        assert keys == ["%d" % (k // 10) for k in n.tolist()]
+        wanted = [70, 30, 110] if "select" in options else range(0, 10 * N, 10)
+        assert n.tolist() == list(wanted)
+
+
 def test_a_selection_is_by_keys(images):
     source = write_csv(
         images, [("images/%d.png" % i, "x", i, "-") for i in range(N)]
@@ -437,7 +448,7 @@ def test_what_is_wrong_in_a_csv_is_said(images, rows, options, said):
         ([("a.png",)], "isn't a pair"),
         ([(b"x", 1), (b"x", "a")], "is a text, those before are numbers"),
         ([(b"x", "a"), (b"x", 1)], "is no text"),
-        ([(b"x", [1]), (b"x", [1, 2])], r"has the shape \[2\]"),
+        ([(b"x", [[1]]), (b"x", [[1, 2]])], r"has the shape \[1, 2\]"),
         ([(b"x", [[1], [1, 2]])], "several shapes"),
         ([(b"x", {"a": 1}), (b"x", {"b": 1})], "has the fields"),
         ([(b"x", {"index": 1})], "can't be called 'index'"),
@@ -554,7 +565,7 @@ def damage(table, at, data, whole=True):
         (64 + 80, struct.pack("<Q", 1 << 60), "not the bytes of its rows"),
         (64 + 48, b"\7", "of a kind that is not known"),
         (64, b"\0", "a column has no name"),
-        (64, b"x", "no column image"),
+        (64, b"x", "has the column xmage of images"),
         (16, b"\1", "values, and the table"),
     ],
 )
@@ -580,23 +591,3 @@ def test_a_row_beyond_its_file_is_a_bad_one(images):
     got, label = read(images / "t", "label", allow_bad=0.5)
     assert len(got) == N and 2 not in label
     check_images(got, label)
-
-
-def test_a_pack_of_a_table_with_fields_is_refused(images):
-    tsock.index(
-        [(png(i), {"label": "a", "x": i}) for i in range(3)], images / "t"
-    )
-    done = subprocess.run(
-        [
-            os.path.join(os.path.dirname(PRODUCER), "tsock-pack"),
-            "--dataset",
-            "table",
-            images / "t",
-            images / "pack",
-        ],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    assert done.returncode == 1, done.stdout
-    assert "a pack can't hold" in done.stdout

@@ -116,7 +116,7 @@ def test_examples_are_clean(tmp_path):
     """
     (tmp_path / "mypy.ini").write_text(
         "[mypy]\n"
-        "[mypy-torch.*,lightning.*,transformers.*]\n"
+        "[mypy-torch.*,lightning.*,transformers.*,pyarrow.*]\n"
         "follow_imports = skip\n"
         "ignore_missing_imports = true\n"
     )

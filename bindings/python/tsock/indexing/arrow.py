@@ -12,9 +12,11 @@ import importlib
 import json
 import os
 import struct
-from typing import Any, Iterable, Iterator, Optional
+from typing import Any, Iterable, Iterator, Optional, Sequence, Union
 
-from .rows import add_image
+from .column import Typed
+from .places import Place
+from .rows import add_images, choose_values
 from .table import Path, Table, map_file
 
 
@@ -41,13 +43,68 @@ def _is_image(kind: Any, pa: Any) -> bool:
     return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
 
 
+def _column_values(column: Any, pa: Any) -> list[Any]:
+    """The values of a batch's column; integers keep their dtype."""
+    kind, values = column.type, column.to_pylist()
+    lists = pa.types.is_list(kind) or pa.types.is_large_list(kind)
+    if lists or pa.types.is_fixed_size_list(kind):
+        kind = kind.value_type
+    if not pa.types.is_integer(kind):
+        return list(values)
+    return [None if one is None else Typed(one, str(kind)) for one in values]
+
+
+def _is_value(kind: Any, pa: Any, depth: int = 0) -> bool:
+    """Numbers, text, or lists of numbers?"""
+    t = pa.types
+    if t.is_list(kind) or t.is_large_list(kind) or t.is_fixed_size_list(kind):
+        return depth < 3 and _is_value(kind.value_type, pa, depth + 1)
+    if t.is_string(kind) or t.is_large_string(kind):
+        return not depth
+    return bool(
+        t.is_integer(kind) or t.is_floating(kind) or t.is_boolean(kind)
+    )
+
+
+def choose_columns(path: str, kind: str) -> dict[str, Any]:
+    """What index_arrow() and index_parquet() are to read of a file, as far as
+    its schema says it: the image, the label, and all columns of values."""
+    pa = _pyarrow()
+    if kind == "parquet":
+        schema = importlib.import_module("pyarrow.parquet").read_schema(path)
+    else:
+        whole = pa.memory_map(path).read_buffer()
+        schema = next(iter(_open_arrow(pa.BufferReader(whole), pa))).schema
+    images = [f.name for f in schema if _is_image(f.type, pa)]
+    if len(images) > 1:
+        features = _features(schema)
+        told = [n for n in images if n in ("image", "img")] or [
+            n for n in images if features.get(n, {}).get("_type") == "Image"
+        ]
+        images = told or images
+    if len(images) > 1:
+        raise ValueError(
+            "%s has several columns of images: %s; choose one by "
+            "tsock.index(..., image=), or several by images=, and give the "
+            "table that it writes as root=" % (path, ", ".join(images))
+        )
+    values = [f.name for f in schema if _is_value(f.type, pa)]
+    label = next((n for n in ("label", "labels") if n in values), None)
+    return {
+        "image": images[0] if images else False,
+        "label": label,
+        "fields": [name for name in values if name != label],
+    }
+
+
 class _Columns:
     """Which columns of a schema are read, and as what."""
 
     def __init__(
         self,
         schema: Any,
-        image: Optional[str],
+        image: Union[str, bool, None],
+        others: Sequence[str],
         label: Optional[str],
         fields: Iterable[str],
         where: Path,
@@ -56,16 +113,17 @@ class _Columns:
         there = [f.name for f in schema if _is_image(f.type, pa)]
         if image is None and len(there) != 1:
             raise ValueError(
-                "%s has the columns %s: which is the image? pass image="
+                "%s has the columns %s: which is the image? pass image=, "
+                "images= for several, or image=False if samples have none"
                 % (where, ", ".join(schema.names))
             )
-        self.image = there[0] if image is None else image
+        self.images = [str(image or there[0]), *others]
         if label is None:
             label = next(
                 (n for n in ("label", "labels") if n in schema.names), None
             )
         self.label, self.fields = label, list(fields)
-        for name in [self.image] + self.fields + ([label] if label else []):
+        for name in self.images + self.fields + ([label] if label else []):
             if name not in schema.names:
                 raise ValueError(
                     "%s has no column %r; its columns are %s"
@@ -75,10 +133,14 @@ class _Columns:
         self.classes = feature.get("names")
 
     def values(self, batch: Any) -> Iterator[dict[str, Any]]:
-        """The fields of each row but the image."""
-        named = {name: batch.column(name).to_pylist() for name in self.fields}
+        """The fields of each row but the images."""
+        pa = _pyarrow()
+        named = {
+            name: _column_values(batch.column(name), pa)
+            for name in self.fields
+        }
         if self.label:
-            named["label"] = batch.column(self.label).to_pylist()
+            named["label"] = _column_values(batch.column(self.label), pa)
         for k in range(batch.num_rows):
             yield {name: of[k] for name, of in named.items()}
 
@@ -90,7 +152,7 @@ def _binary(column: Any, pa: Any) -> tuple[Any, Any]:
     return column, None
 
 
-def _places(column: Any, base: int, size: int) -> Optional[list[int]]:
+def places(column: Any, base: int, size: int) -> Optional[list[int]]:
     """Offsets in the mapped file of a binary array's values, and the end of
     the last; None: they aren't in it."""
     _, offsets, data = column.buffers()
@@ -103,15 +165,52 @@ def _places(column: Any, base: int, size: int) -> Optional[list[int]]:
     return [data.address - base + at for at in starts]
 
 
-def _add_row(
-    table: Table, image: Any, path: Any, folder: str, values: dict[str, Any]
-) -> None:
-    if image.is_valid:
-        add_image(table, image.as_py(), values)
-    elif path is not None and path.is_valid:
-        add_image(table, os.path.join(folder, path.as_py()), values)
-    else:
-        raise ValueError("row %d has no image" % len(table))
+class _Images:
+    """A column of images, batch by batch."""
+
+    def __init__(self, name: str, path: str) -> None:
+        self.name, self.path = name, path
+        self.pixels: Any = None
+        self._names: Any = None
+
+    def begin(self, batch: Any, pa: Any) -> None:
+        self.pixels, self._names = _binary(batch.column(self.name), pa)
+
+    def place(self, k: int) -> Optional[tuple[int, int]]:
+        """Offset and length of row k's in the file; None: it isn't there."""
+        raise NotImplementedError
+
+    def find(self, k: int, row: int) -> Any:
+        """Where row k's image lies, its bytes, or its path."""
+        there = self.pixels[k].is_valid
+        place = self.place(k) if there else None
+        if place is not None:
+            return Place(self.path, *place)
+        if there:
+            return self.pixels[k].as_py()
+        if self._names is not None and self._names[k].is_valid:
+            folder = os.path.dirname(self.path)
+            return os.path.join(folder, self._names[k].as_py())
+        raise ValueError("row %d has no image %r" % (row, self.name))
+
+
+class _ArrowImages(_Images):
+    def __init__(self, name: str, path: str, whole: Any) -> None:
+        super().__init__(name, path)
+        self._whole = whole
+        self._at: Optional[list[int]] = None
+
+    def begin(self, batch: Any, pa: Any) -> None:
+        super().begin(batch, pa)
+        self._at = places(self.pixels, self._whole.address, self._whole.size)
+
+    def place(self, k: int) -> Optional[tuple[int, int]]:
+        at = self._at
+        return (at[k], at[k + 1] - at[k]) if at else None
+
+    def done(self, k: int) -> float:
+        """How much of the file is read."""
+        return self._at[k] / self._whole.size if self._at else 0
 
 
 def _open_arrow(mapped: Any, pa: Any) -> Any:
@@ -123,34 +222,65 @@ def _open_arrow(mapped: Any, pa: Any) -> Any:
         return (file.get_batch(i) for i in range(file.num_record_batches))
 
 
+def _add_values(
+    table: Table,
+    batches: Iterable[Any],
+    path: Path,
+    label: Optional[str],
+    fields: Iterable[str],
+    rows: int = 0,
+) -> Iterator[float]:
+    """Rows that have no image, of so many if that is known."""
+    pa = _pyarrow()
+    for batch in batches:
+        chosen = choose_values(batch.schema.names, label, fields, path)
+        if label:
+            feature = _features(batch.schema).get(label, {})
+            table.name_classes(feature.get("names"))
+        named = {
+            to: _column_values(batch.column(name), pa)
+            for to, name in chosen.items()
+        }
+        for k in range(batch.num_rows):
+            table.add_values(**{to: of[k] for to, of in named.items()})
+            yield len(table) / rows if rows else 0
+
+
+def _add_images(
+    table: Table, images: Sequence[_Images], k: int, values: dict[str, Any]
+) -> None:
+    """Row k of a batch."""
+    row = len(table)
+    add_images(table, {im.name: im.find(k, row) for im in images}, values)
+
+
 def index_arrow(
     table: Table,
-    paths: Iterable[Path],
+    path: str,
     *,
-    image: Optional[str] = None,
+    image: Union[str, bool, None] = None,
+    others: Sequence[str] = (),
     label: Optional[str] = None,
     fields: Iterable[str] = (),
-) -> Iterator[None]:
-    """Arrow files (IPC streams, as `datasets` writes them, or IPC files)."""
+) -> Iterator[float]:
+    """An Arrow file (an IPC stream, as `datasets` writes them, or IPC file)."""
     pa = _pyarrow()
     fields = list(fields)
-    for path in paths:
-        mapped = pa.memory_map(os.fspath(path))
-        whole = mapped.read_buffer()
-        for batch in _open_arrow(pa.BufferReader(whole), pa):
-            c = _Columns(batch.schema, image, label, fields, path)
-            table.name_classes(c.classes)
-            pixels, names = _binary(batch.column(c.image), pa)
-            at = _places(pixels, whole.address, whole.size)
-            for k, values in enumerate(c.values(batch)):
-                if at and pixels[k].is_valid:
-                    table.add(path, at[k], at[k + 1] - at[k], **values)
-                else:
-                    name = names[k] if names is not None else None
-                    _add_row(
-                        table, pixels[k], name, os.path.dirname(path), values
-                    )
-                yield
+    mapped = pa.memory_map(path)
+    whole = mapped.read_buffer()
+    batches = _open_arrow(pa.BufferReader(whole), pa)
+    if image is False:
+        yield from _add_values(table, batches, path, label, fields)
+        return
+    for batch in batches:
+        c = _Columns(batch.schema, image, others, label, fields, path)
+        table.name_classes(c.classes)
+        images = [_ArrowImages(name, path, whole) for name in c.images]
+        for column in images:
+            column.begin(batch, pa)
+        for k, values in enumerate(c.values(batch)):
+            _add_images(table, images, k, values)
+            yield images[0].done(k)
 
 
 def _chunk(meta: Any, name: str) -> Optional[tuple[int, int]]:
@@ -167,46 +297,56 @@ def _chunk(meta: Any, name: str) -> Optional[tuple[int, int]]:
     return None
 
 
-def _find(data: Any, value: bytes, at: int, end: int) -> int:
-    """Where a plain value is, whose length is before it; -1: nowhere."""
-    found = data.find(len(value).to_bytes(4, "little") + value, at, end)
-    return found + 4 if found >= 0 else -1
+class _ParquetImages(_Images):
+    """Of a row group."""
+
+    def __init__(self, name: str, path: str, data: Any, meta: Any) -> None:
+        super().__init__(name, path)
+        self._data, self._chunk = data, _chunk(meta, name)
+
+    def place(self, k: int) -> Optional[tuple[int, int]]:
+        """A plain value has its length before it, and they are in order."""
+        if not self._chunk:
+            return None
+        begin, end = self._chunk
+        value: bytes = self.pixels[k].as_py()
+        plain = len(value).to_bytes(4, "little") + value
+        at = self._data.find(plain, begin, end) if value else -1
+        if at < 0:
+            return None
+        self._chunk = at + len(plain), end
+        return at + 4, len(value)
 
 
 def index_parquet(
     table: Table,
-    paths: Iterable[Path],
+    path: str,
     *,
-    image: Optional[str] = None,
+    image: Union[str, bool, None] = None,
+    others: Sequence[str] = (),
     label: Optional[str] = None,
     fields: Iterable[str] = (),
-) -> Iterator[None]:
-    """Parquet files with a column of encoded images."""
+) -> Iterator[float]:
+    """A Parquet file, with a column of encoded images if it has any."""
     pa = _pyarrow()
     parquet = importlib.import_module("pyarrow.parquet")
     fields = list(fields)
-    for path in paths:
-        file = parquet.ParquetFile(path)
-        c = _Columns(file.schema_arrow, image, label, fields, path)
-        table.name_classes(c.classes)
-        data = map_file(path)
-        for group in range(file.num_row_groups):
-            chunk = _chunk(file.metadata.row_group(group), c.image)
-            for batch in file.read_row_group(group).to_batches():
-                pixels, names = _binary(batch.column(c.image), pa)
-                for k, values in enumerate(c.values(batch)):
-                    value: bytes = (chunk and pixels[k].as_py()) or b""
-                    at = _find(data, value, *chunk) if chunk and value else -1
-                    if chunk and at >= 0:
-                        chunk = at + len(value), chunk[1]
-                        table.add(path, at, len(value), **values)
-                    else:
-                        name = names[k] if names is not None else None
-                        _add_row(
-                            table,
-                            pixels[k],
-                            name,
-                            os.path.dirname(path),
-                            values,
-                        )
-                    yield
+    file = parquet.ParquetFile(path)
+    rows = file.metadata.num_rows
+    if image is False:
+        batches = file.iter_batches()
+        yield from _add_values(table, batches, path, label, fields, rows)
+        return
+    c = _Columns(file.schema_arrow, image, others, label, fields, path)
+    table.name_classes(c.classes)
+    data, done = map_file(path), 0
+    for group in range(file.num_row_groups):
+        meta = file.metadata.row_group(group)
+        images = [_ParquetImages(n, path, data, meta) for n in c.images]
+        for batch in file.read_row_group(group).to_batches():
+            for column in images:
+                column.begin(batch, pa)
+            for k, values in enumerate(c.values(batch)):
+                _add_images(table, images, k, values)
+                done += 1
+                yield done / rows

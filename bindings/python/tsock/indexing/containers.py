@@ -6,9 +6,11 @@ from __future__ import annotations
 import json
 import os
 import struct
-from typing import Any, Iterable, Iterator, Optional
+from typing import Any, Iterable, Iterator, Optional, Sequence
 
+from .places import Place
 from .table import Path, Table, map_file
+from .unpack import Say, unpack
 
 # ---- MDS ----
 
@@ -49,10 +51,16 @@ def _mds_sample(
         at += size
 
 
-def _mds_shards(source: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+def mds_shards(
+    source: str, unpacked: str, say: Say
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The file of each shard of a folder, and what index.json says of it.
+
+    Shards that are compressed as a whole are unpacked into that folder."""
     with open(os.path.join(source, "index.json"), encoding="utf-8") as f:
-        index = json.load(f)
-    for shard in index["shards"]:
+        shards = json.load(f)["shards"]
+    packed = []
+    for shard in shards:
         if shard.get("format", "mds") != "mds":
             raise ValueError(
                 "%s has shards of format %s, and MDS is what is indexed"
@@ -60,53 +68,65 @@ def _mds_shards(source: Path) -> Iterator[tuple[str, dict[str, Any]]]:
             )
         path = os.path.join(source, shard["raw_data"]["basename"])
         if not os.path.exists(path):
-            raise ValueError(
-                "%s isn't there: shards have to be unpacked (%s), as "
-                "StreamingDataset leaves them in its local folder when all "
-                "of an epoch was read with keep_zip=False"
-                % (path, shard.get("compression") or "raw")
-            )
-        yield path, shard
+            zipped = (shard.get("zip_data") or {}).get("basename")
+            if not zipped or not os.path.exists(os.path.join(source, zipped)):
+                raise ValueError(
+                    "%s isn't there, nor is it compressed: a part of the "
+                    "shards alone was copied" % path
+                )
+            packed.append(shard)
+    at = unpack(source, packed, unpacked, say)
+    for shard in shards:
+        name = shard["raw_data"]["basename"]
+        yield at.get(name, os.path.join(source, name)), shard
 
 
 def index_mds(
     table: Table,
-    source: Path,
+    path: str,
+    about: dict[str, Any],
     *,
     image: Optional[str] = None,
+    others: Sequence[str] = (),
     label: Optional[str] = None,
     fields: Iterable[str] = (),
-) -> Iterator[None]:
-    """A folder that MDSWriter wrote."""
+) -> Iterator[float]:
+    """A shard that MDSWriter wrote."""
     wanted = set(fields)
-    for path, shard in _mds_shards(source):
-        encodings = dict(zip(shard["column_names"], shard["column_encodings"]))
-        pixels = image or next(
-            (n for n, e in encodings.items() if e in _MDS_IMAGES), None
+    encodings = dict(zip(about["column_names"], about["column_encodings"]))
+    pixels = image or next(
+        (n for n, e in encodings.items() if e in _MDS_IMAGES), None
+    )
+    if pixels not in encodings:
+        raise ValueError(
+            "%s has the columns %s: which is the image? pass image="
+            % (path, ", ".join(encodings))
         )
-        if pixels not in encodings:
+    for name in others:
+        if name not in encodings:
             raise ValueError(
-                "%s has the columns %s: which is the image? pass image="
-                % (source, ", ".join(encodings))
+                "%s has no column %r; its columns are %s"
+                % (path, name, ", ".join(encodings))
             )
-        target = label or ("label" if "label" in encodings else None)
-        if not target and "class" in encodings:
-            target = "class"
-        data = map_file(path)
-        (n,) = struct.unpack_from("<I", data, 0)
-        for k in range(n):
-            (at,) = struct.unpack_from("<I", data, 4 + 4 * k)
-            place, values = (0, 0), {}
-            for name, encoding, where, size in _mds_sample(shard, data, at):
-                if name == pixels:
-                    place = where, size
-                elif name == target or name in wanted:
-                    key = "label" if name == target else name
-                    values[key] = _mds_value(
-                        encoding, data[where : where + size]
-                    )
-            table.add(path, *place, **values)
-            yield
+    target = label or ("label" if "label" in encodings else None)
+    if not target and "class" in encodings:
+        target = "class"
+    data = map_file(path)
+    (n,) = struct.unpack_from("<I", data, 0)
+    for k in range(n):
+        (at,) = struct.unpack_from("<I", data, 4 + 4 * k)
+        place = 0, 0
+        values: dict[str, Any] = {}
+        for name, encoding, where, size in _mds_sample(about, data, at):
+            if name == pixels:
+                place = where, size
+            elif name in others:
+                values[name] = Place(path, where, size)
+            elif name == target or name in wanted:
+                key = "label" if name == target else name
+                values[key] = _mds_value(encoding, data[where : where + size])
+        table.add(path, *place, **values)
+        yield k / n
 
 
 # ---- TFRecord ----
@@ -115,7 +135,7 @@ def index_mds(
 Feature = list[Any]
 
 
-def _varint(data: Any, at: int) -> tuple[int, int]:
+def varint(data: Any, at: int) -> tuple[int, int]:
     value = shift = 0
     while True:
         byte = data[at]
@@ -128,17 +148,17 @@ def _varint(data: Any, at: int) -> tuple[int, int]:
             raise ValueError("a number of protobuf is too long")
 
 
-def _messages(
+def messages(
     data: Any, at: int, end: int
 ) -> Iterator[tuple[int, int, int, int]]:
     """Number, wire type, begin and end of each field between two places."""
     while at < end:
-        tag, at = _varint(data, at)
+        tag, at = varint(data, at)
         kind, begin = tag & 7, at
         if kind == 0:
-            _, at = _varint(data, at)
+            _, at = varint(data, at)
         elif kind == 2:
-            length, begin = _varint(data, at)
+            length, begin = varint(data, at)
             at = begin + length
         elif kind in (1, 5):
             at += 8 if kind == 1 else 4
@@ -152,7 +172,7 @@ def _messages(
 def _values(data: Any, which: int, at: int, end: int) -> Feature:
     """A BytesList's places, a FloatList's or an Int64List's numbers."""
     out: list[Any] = []
-    for number, kind, begin, stop in _messages(data, at, end):
+    for number, kind, begin, stop in messages(data, at, end):
         if number != 1:
             continue
         if which == 1:
@@ -162,7 +182,7 @@ def _values(data: Any, which: int, at: int, end: int) -> Feature:
             out += struct.unpack_from("<%df" % count, data, begin)
         else:
             while begin < stop:
-                value, begin = _varint(data, begin)
+                value, begin = varint(data, begin)
                 out.append(value - (value >> 63 << 64))
     return out
 
@@ -170,18 +190,18 @@ def _values(data: Any, which: int, at: int, end: int) -> Feature:
 def _example(data: Any, at: int, end: int) -> dict[str, tuple[int, Feature]]:
     """The features of a tf.train.Example: which list each is, its values."""
     out = {}
-    for number, _, begin, stop in _messages(data, at, end):
+    for number, _, begin, stop in messages(data, at, end):
         if number != 1:
             continue
-        for inner, _, b, s in _messages(data, begin, stop):
+        for inner, _, b, s in messages(data, begin, stop):
             if inner != 1:
                 continue
             name, value = "", None
-            for which, _, low, high in _messages(data, b, s):
+            for which, _, low, high in messages(data, b, s):
                 if which == 1:
                     name = bytes(data[low:high]).decode()
                 elif which == 2:
-                    value = next(_messages(data, low, high), None)
+                    value = next(messages(data, low, high), None)
             if value:
                 out[name] = value[0], _values(data, value[0], *value[2:])
     return out
@@ -211,33 +231,36 @@ def _plain(which: int, values: Feature, data: Any) -> Any:
 
 def index_tfrecord(
     table: Table,
-    paths: Iterable[Path],
+    path: str,
     *,
     image: Optional[str] = None,
+    others: Sequence[str] = (),
     label: Optional[str] = None,
     fields: Iterable[str] = (),
-) -> Iterator[None]:
-    """TFRecord files of tf.train.Example with an encoded image.
+) -> Iterator[float]:
+    """A TFRecord file of tf.train.Example with an encoded image.
 
     Labels are as they are stored: ImageNet's begin with 1.
     """
     pixels = image or "image/encoded"
     wanted = list(fields)
-    for path in paths:
-        data = map_file(path)
-        for at, end in _records(data, path):
-            example = _example(data, at, end)
-            if pixels not in example:
+    data = map_file(path)
+    for at, end in _records(data, path):
+        example = _example(data, at, end)
+        for name in (pixels, *others):
+            if name not in example or not example[name][1]:
                 raise ValueError(
                     "%s: an example has the features %s, and no %s: pass "
-                    "image=" % (path, ", ".join(sorted(example)), pixels)
+                    "image=" % (path, ", ".join(sorted(example)), name)
                 )
-            target = label or next(
-                (n for n in ("image/class/label", "label") if n in example),
-                None,
-            )
-            values = {n: _plain(*example[n], data) for n in wanted}
-            if target:
-                values["label"] = _plain(*example[target], data)
-            table.add(path, *example[pixels][1][0], **values)
-            yield
+        target = label or next(
+            (n for n in ("image/class/label", "label") if n in example),
+            None,
+        )
+        values = {n: _plain(*example[n], data) for n in wanted}
+        for name in others:
+            values[name] = Place(path, *example[name][1][0])
+        if target:
+            values["label"] = _plain(*example[target], data)
+        table.add(path, *example[pixels][1][0], **values)
+        yield at / len(data)
