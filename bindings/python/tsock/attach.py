@@ -16,6 +16,7 @@ import time
 from typing import Any, Callable, Mapping, Optional, TypeVar, Union
 
 from . import arguments, errors, options, readers
+from .indexing.automatic import with_table
 from .keywords import did_you_mean
 from .launch import Launch, is_starting, was_cut_off
 from .producer import describe, find_program
@@ -62,7 +63,7 @@ class Wanted:
     def __init__(
         self, name: Optional[str], given: Mapping[str, Any], who: str
     ) -> None:
-        checked = options.check(who, given)
+        checked = with_table(options.check(who, given))
         self._given = frozenset(checked)
         if not checked["root"]:
             raise ValueError("root '': it is the folder of a data set")

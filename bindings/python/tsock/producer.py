@@ -19,6 +19,7 @@ import weakref
 from typing import IO, TYPE_CHECKING, Any, Mapping, Optional, Union
 
 from . import errors, identity, options, pools
+from .indexing.automatic import with_table
 from .streams import query
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ class Producer:
         program: Union[str, os.PathLike[str], None] = None,
         **producer: Unpack[ProducerOptions],
     ) -> None:
-        checked = options.check("tsock.Producer", producer)
+        checked = with_table(options.check("tsock.Producer", producer))
         if "root" not in checked:
             raise TypeError("tsock.Producer needs root=")
         path = os.fspath(program or find_program())
