@@ -446,3 +446,78 @@ def test_tar_files_are_added_too(serve, images, tmp_path):
     assert seen == [list(range(100))]
     assert sorted(indices(loader)) == list(range(150))
     assert len(loader) == -(-150 // 16)
+
+
+def table_of(tree, to):
+    """A table of the tree, which takes the place of the one before."""
+    files = sorted(tree.glob("*/*"))
+    tsock.index([(f, f.parent.name) for f in files], str(to) + ".new")
+    os.rename(str(to) + ".new", to)
+    return to
+
+
+def test_a_table_that_is_replaced_is_a_change(serve, tree, tmp_path):
+    table = table_of(tree, tmp_path / "t")
+    served = serve(*GROWS, "--dataset", "table", root=table)
+    loader = tsock.DataLoader("toy", 16, timeout=60, **INDEX)
+
+    def change():
+        add(tree, 20)
+        add(tree, 10, to="class9")
+        table_of(tree, table)
+
+    (seen,) = read_over_change(served, [loader], change)
+    assert seen == list(range(N))
+    assert sorted(indices(loader)) == list(range(N + 30))
+    assert loader.classes[-1] == "class9" and loader.stream_epoch == 1
+    loader.close()
+    # What a table can't be read as is waited for.
+    with open(str(table) + ".new", "wb") as f:
+        f.write(b"tsocktbl")
+    os.rename(str(table) + ".new", table)
+    until(
+        lambda: said(served.log, "can't be opened as it is"),
+        what="the warning",
+    )
+    assert served.process.poll() is None
+
+
+def test_arrays_are_added_file_by_file(serve, tmp_path):
+    np = pytest.importorskip("numpy")
+    folder, made = tmp_path / "arrays", tmp_path / "made.npy"
+    folder.mkdir()
+
+    def put(name, values):
+        np.save(made, values)
+        os.rename(made, folder / (name + ".npy"))
+
+    def part(k, count, side=5):
+        put("x_%d" % k, np.full((count, side, side), k, "u1"))
+        put("labels_%d" % k, np.arange(count))
+
+    part(0, 100)
+    served = serve(
+        *GROWS,
+        *("--dataset", "npy", "--transform", "RandomHorizontalFlip()"),
+        root=folder,
+    )
+    loader = tsock.DataLoader("toy", 16, timeout=60, **INDEX)
+    (seen,) = read_over_change(served, [loader], lambda: part(1, 50))
+    assert seen == list(range(100))
+    assert sorted(indices(loader)) == list(range(150))
+    # Images of another size are none of this stream's.
+    with at_once(served.process.pid):
+        part(0, 100, side=6)
+        part(1, 50, side=6)
+    until(
+        lambda: said(served.log, "have 6 x 6 pixels now, and had 5 x 5"),
+        what="the warning",
+    )
+    assert served.process.poll() is None
+    assert sorted(indices(loader)) == list(range(150))
+
+
+def test_a_subset_of_a_table_that_grows_is_refused(serve, tree, tmp_path):
+    serve(*GROWS, "--dataset", "table", root=table_of(tree, tmp_path / "t"))
+    with pytest.raises(ValueError, match="subset.*grows"):
+        tsock.DataLoader("toy", 16, subset=range(9), **INDEX)
