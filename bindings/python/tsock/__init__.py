@@ -30,6 +30,7 @@ from .errors import (
 from .index import index
 from .loader import DataLoader
 from .option_table import ProducerOptions
+from .pack import pack
 from .producer import Producer
 from .replay import replay
 from .serving import BadBatch, Server, serve
@@ -60,6 +61,7 @@ __all__ = [
     "devices",
     "index",
     "library_version",
+    "pack",
     "query",
     "replay",
     "serve",
