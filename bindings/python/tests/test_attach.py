@@ -186,7 +186,7 @@ def test_several_processes_at_once_start_one(start, place, images, script):
 def test_it_waits_while_another_process_starts_it(place, monkeypatch):
     """The process that has the lock starts the producer; others look on."""
     asked = []
-    holder = launch.Launch(None, "toy", {})
+    holder = launch.Launch(None, "toy", [])
     monkeypatch.setattr(launch.Launch, "_start", lambda *_: asked.append(1))
 
     def serves():
@@ -384,7 +384,7 @@ def test_a_job_that_dies_while_it_starts_one_costs_the_next_nothing(
 
 
 def test_who_waits_long_is_told_what_for(place, caplog):
-    start = launch.Launch(None, "toy", {})
+    start = launch.Launch(None, "toy", [])
     start._tell("it scans")
     assert not caplog.records
     start._told = 0

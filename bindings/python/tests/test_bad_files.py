@@ -18,7 +18,7 @@ LABELS = dict(
 )
 SMALL = dict(size=SIZE, threads=1, no_cache=True, batch_size=32)
 EACH = len(range(1, N, 3))  # files of class1
-TIFF = b"II*\0" + bytes(20)
+HEIC = b"\0\0\0\x18ftypheic" + bytes(20)
 
 
 @pytest.fixture
@@ -40,8 +40,8 @@ def spoilt(images, tmp_path):
     return spoil
 
 
-def tiff(_):
-    return TIFF
+def heic(_):
+    return HEIC
 
 
 def cut(data):
@@ -70,18 +70,18 @@ def warned(record):
 def test_a_class_of_another_format_is_an_error_at_the_start(
     place, spoilt, suffix
 ):
-    root = spoilt(tiff, suffix=suffix)
+    root = spoilt(heic, suffix=suffix)
     with pytest.raises(tsock.NoProducer) as e:
         tsock.DataLoader("toy", root=root, **SMALL)
     text = str(e.value)
     assert "%d of %d files (33" % (EACH, N) in text
     assert "class class1 has no other" in text
-    assert "but a TIFF image" in text
+    assert "but a HEIC image" in text
     assert "allow_bad=0.34" in text
 
 
 def test_with_allow_bad_others_share_its_places(place, spoilt, recwarn):
-    root = spoilt(tiff, suffix=".tif")
+    root = spoilt(heic, suffix=".tif")
     loader = tsock.DataLoader(
         "toy", root=root, allow_bad=0.34, **SMALL, **LABELS
     )
@@ -101,7 +101,7 @@ def test_with_allow_bad_others_share_its_places(place, spoilt, recwarn):
 
 
 def test_a_share_that_is_too_large_names_the_first_file(place, spoilt):
-    root = spoilt(tiff, most=4)
+    root = spoilt(heic, most=4)
     with pytest.raises(tsock.NoProducer) as e:
         tsock.DataLoader("toy", root=root, **SMALL)
     assert "4 of %d files" % N in str(e.value)
@@ -112,11 +112,11 @@ def test_a_share_that_is_too_large_names_the_first_file(place, spoilt):
 
 
 def test_on_error_raise_starts_and_stops_at_the_first(place, spoilt):
-    root = spoilt(tiff)
+    root = spoilt(heic)
     loader = tsock.DataLoader(
         "toy", root=root, on_error="raise", **SMALL, **LABELS
     )
-    with pytest.raises(tsock.StreamFailed, match="TIFF"):
+    with pytest.raises(tsock.StreamFailed, match="HEIC"):
         epoch(loader)
 
 

@@ -57,7 +57,7 @@ assert mine.transport is None and host.transport is None
 assert mine.device == "cuda:1"
 seen, late = [], []
 for epoch in range(2):
-    # Both hear of the end: who doesn't has left in the middle.
+    # Both loaders get to the end; leaving earlier would be another case.
     for theirs, ours in itertools.zip_longest(host, mine):
         # Looked at now, and by a copy that is queued and looked at later.
         copies = [t.copy(mine._cuda.current) for t in ours]
@@ -396,3 +396,65 @@ def test_torch_tensors_on_a_real_gpu(serve, torch, zero_copy):
             a[0].zero_()
         del a, late
     assert mine.transport in ("vmm", "legacy", "staged")
+
+
+RAGGED = """
+transport, zero_copy = sys.argv[1:]
+asked = dict(fields=("tokens", "spots", "tokens_length", "spots_length", "n"),
+             framework="numpy", batch_size=4, timeout=120)
+host = tsock.DataLoader("toy", **asked)
+mine = tsock.DataLoader("toy", device="cuda:1", zero_copy=zero_copy == "1",
+                        transport=transport, **asked)
+seen, late, widths = [], [], set()
+for theirs, ours in itertools.zip_longest(host, mine):
+    # The copies are late, and the widths are those of the batch all the same.
+    copies = [t.copy(mine._cuda.current) for t in ours]
+    late.append((theirs, copies, None if zero_copy == "1" else ours))
+    for a, b in zip(theirs, ours):
+        assert a.shape == b.shape and a.dtype == b.dtype, (a.shape, b.shape)
+    widths.add(ours[0].shape[1])
+    del theirs, ours, copies
+mine._cuda.wait()
+for theirs, copies, _ in late:
+    for a, b in zip(theirs, copies):
+        assert (a == b).all()
+    tokens, spots, n, m, which = copies
+    for k, i in enumerate(which.tolist()):
+        assert n[k] == i % 11 and m[k] == (i + 2) % 4
+        assert tokens[k].tolist() == (
+            [i * 100 + t for t in range(n[k])] + [-7] * (tokens.shape[1] - n[k])
+        )
+        assert (spots[k, : m[k]] == i).all() and not spots[k, m[k] :].any()
+        seen.append(i)
+assert sorted(seen) == list(range(int(os.environ["N"]))), sorted(seen)
+assert len(widths) > 1 and max(widths) == 10, widths
+assert mine.transport == transport
+del late, theirs, copies
+mine.close()
+"""
+
+
+@pytest.mark.parametrize("transport", ["vmm", "legacy", "staged"])
+@pytest.mark.parametrize("zero_copy", "01")
+def test_ragged_fields_on_a_gpu_are_cut_to_the_longest(
+    sim, ride, images, tmp_path, transport, zero_copy
+):
+    np = pytest.importorskip("numpy")
+    n = 70
+    paths = itertools.cycle(sorted(images.glob("*/*.jpg")))
+    rows = (
+        (
+            next(paths),
+            {
+                "n": i,
+                "tokens": np.int32([100 * i + k for k in range(i % 11)]),
+                "spots": np.full(((i + 2) % 4, 2), i, "float32"),
+            },
+        )
+        for i in range(n)
+    )
+    tsock.index(rows, tmp_path / "t", pad={"tokens": -7})
+    sim("--dataset", "table", "--ring", 64, "--max-batch", 16,
+        "--join-window", 32, root=tmp_path / "t")
+    ride(RAGGED, transport, zero_copy, N=str(n), SIMCUDA_MODE="random",
+         SIMCUDA_LATE_MS="20")

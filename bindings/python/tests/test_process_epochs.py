@@ -11,14 +11,15 @@ from conftest import INDEX, SIZE, everything, indices, until
 
 pytest.importorskip("numpy")
 
-# All epochs of these tests are in the ring, as long as somebody is in the first.
+# All epochs of these tests are in the ring, as long as somebody is in the first
+# who reads bytes as they are made: other views have rings of their own.
 RING = ("--ring", 2048, "--max-batch", 64)
 
 OTHER = """
 import signal
 import tsock
 
-loader = tsock.DataLoader("toy", 4, fields=("index",), dtype="uint8")
+loader = tsock.DataLoader("toy", 4, fields=("index",), dtype="uint8", layout="hwc")
 for batch in loader:
     print("begun", flush=True)
     signal.pause()

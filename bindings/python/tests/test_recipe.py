@@ -46,6 +46,20 @@ def full(text):
     return full_of("--transform", text)
 
 
+def refusal(text):
+    """What tsock-producer says of a text that it doesn't take."""
+    done = subprocess.run(
+        [PRODUCER, "--describe", "--dataset", "imagefolder", "--root", "/none"]
+        + ["--transform", text],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert done.returncode == 2 and not done.stdout, text
+    assert done.stderr.count("\n") == 1, done.stderr
+    return done.stderr
+
+
 # Written as in torchvision's own words: each of v1 and v2, and by hand.
 ALIKE = """
 Resize(256)
@@ -120,6 +134,157 @@ def test_all_arguments_of_an_object_are_written(text):
             )
 
 
+# What torchvision refuses, too: when it is made, or with an image.
+WRONG = """
+ColorJitter(-0.1)
+ColorJitter(contrast=-1)
+ColorJitter(saturation=(1.2, 0.8))
+ColorJitter(brightness=(-1, 0.8))
+ColorJitter(hue=0.6)
+ColorJitter(hue=-0.1)
+ColorJitter(hue=(-0.6, 0.1))
+RandomRotation(-10)
+RandomRotation((1, 2, 3))
+RandomRotation(30, fill=(1, 2))
+RandomRotation(30, interpolation=LANCZOS)
+RandomAffine(-5)
+RandomAffine(5, translate=(1.5, 0))
+RandomAffine(5, translate=(-0.5, 0))
+RandomAffine(5, translate=0.5)
+RandomAffine(5, scale=(0, 1))
+RandomAffine(5, scale=(-1, 1))
+RandomAffine(5, shear=-5)
+RandomAffine(5, shear=(1, 2, 3))
+RandomAffine(5, fill=(1, 2))
+RandomPerspective(1.5)
+RandomPerspective(-0.5)
+RandomPerspective(0.5, 2)
+GaussianBlur(4)
+GaussianBlur(0)
+GaussianBlur((3, 4))
+GaussianBlur(3, -1.0)
+GaussianBlur(3, (2, 1))
+GaussianBlur(3, (-1, 1))
+RandomErasing(1.5)
+RandomErasing(0.5, (-0.1, 0.3))
+RandomErasing(0.5, (0.3, 2))
+RandomErasing(1, value=(1, 2))
+RandomHorizontalFlip(1.1)
+RandomVerticalFlip(-0.1)
+RandomGrayscale(2)
+RandomInvert(2)
+RandomEqualize(2)
+RandomAutocontrast(-1)
+RandomSolarize(128, 1.5)
+RandomPosterize(2, 1.5)
+RandomPosterize(-1, 1)
+RandomAdjustSharpness(2, 1.5)
+Grayscale(2)
+Pad((1, 2, 3))
+Pad(2, padding_mode="mirror")
+Pad(2, fill=(1, 2))
+RandomCrop((1, 2, 3))
+RandomCrop(8, padding=(1, 2, 3))
+CenterCrop((1, 2, 3))
+CenterCrop(-8)
+Resize((1, 2, 3))
+Resize((10, 20), max_size=30)
+Resize(30, max_size=20)
+Resize(0)
+RandomResizedCrop(8, scale=(-2, -1))
+RandomResizedCrop(8, ratio=(-1, 1))
+RandomResizedCrop((8, 8, 8))
+RandomChoice([RandomInvert(1), Pad(2)], p=(1, 2, 3))
+RandomApply([RandomInvert(1)], p=1.5)
+RandAugment(-1)
+RandAugment(20, 31)
+RandAugment(20, 9, 0)
+AutoAugment("imagenet21k")
+RandomResize(20, 10)
+"""
+
+
+@pytest.mark.parametrize("text", WRONG.split("\n")[1:-1])
+def test_torchvisions_limits_of_arguments_are_the_producers(text):
+    image = pytest.importorskip("PIL.Image").new("RGB", (60, 40))
+    for package in (v1, v2):
+        try:
+            transform = made(text, package)
+            if text.startswith("RandomErasing"):
+                image = torch.zeros(3, 40, 60)
+            for _ in range(30):
+                transform(image)
+        except Exception:
+            break
+    else:
+        pytest.fail("torchvision takes it")
+    # Its name, or the argument's value, is marked.
+    said = refusal(text.replace('"', "'") + " CenterCrop(8)")
+    assert re.search(r" >>[^ ]+<< ", said), said
+
+
+@pytest.mark.parametrize("name", ["FiveCrop", "TenCrop"])
+def test_crops_that_make_many_samples_of_one_are_refused_by_name(name):
+    said = refusal("Resize(40) %s(32) ToTensor()" % name)
+    assert "%s isn't native" % name in said and "tsock.serve" in said
+    assert ">>%s<<" % name in said
+    for package in (v1, v2):
+        with pytest.raises(ValueError, match="transform: %s isn't na" % name):
+            text_of([package.Resize(40), getattr(package, name)(32)])
+
+
+def test_a_producer_reads_its_recipe_from_a_file(place, images, tmp_path):
+    recipe = tmp_path / "recipe"
+    text = "RandomResizedCrop(24)\n  RandomHorizontalFlip()\n\nRandAugment()\n"
+    recipe.write_text(text)
+    assert full("@%s" % recipe) == full(text)
+    with tsock.Producer(name="toy", root=images, transform="@%s" % recipe):
+        with tsock.DataLoader("toy", 16, **ANY) as loader:
+            assert loader.transform == full(text)
+    recipe.write_text("RandomResizedCrop(24) Flip()")
+    assert ">>Flip<<" in refusal("@%s" % recipe)
+    recipe.write_bytes(b"RandomResizedCrop(24)\0")
+    assert "that is no recipe" in refusal("@%s" % recipe)
+
+
+def test_a_file_without_a_recipe_is_named(tmp_path):
+    for name, why in (("none", "can't open it"), ("", "can't read it")):
+        done = subprocess.run(
+            [PRODUCER, "--describe", "--dataset", "imagefolder", "--root"]
+            + ["/none", "--transform", "@%s" % (tmp_path / name)],
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert done.returncode and why in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("name", ["train", "timm-rand", "simclr"])
+def test_a_dry_run_shows_the_recipe_with_all_arguments(images, name):
+    said = subprocess.run(
+        [PRODUCER, "--dry-run", "--quiet", "--no-cache", "--dataset"]
+        + ["imagefolder", "--root", images, "--preset", name, "--size", "32"],
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+    ).stdout
+    wanted = full_of("--preset", name, "--size", "32")
+    assert "=" in wanted and wanted in " ".join(said.split())
+    assert re.search(r"(?m)^cost +[\d,]+ us for an image", said)
+
+
+def test_help_lists_each_preset_with_its_recipe():
+    said = subprocess.run(
+        [PRODUCER, "--transform", "help"], stdout=subprocess.PIPE, text=True
+    ).stdout.partition("\nPresets")[2]
+    texts = dict(re.findall(r"(?m)^  (\S+)\n      (.*)$", said))
+    assert sorted(texts) == sorted(tsock.options.words_of("preset"))
+    for name, text in texts.items():
+        text = text.replace("RESIZE", "40").replace("SIZE", "32")
+        options = ["--size", "32"] if "SIZE" in texts[name] else []
+        options += ["--resize", "40"] if "RESIZE" in texts[name] else []
+        assert full(text) == full_of("--preset", name, *options), name
+
+
 def test_segmentations_reference_is_its_preset():
     tv_tensors = pytest.importorskip("torchvision.tv_tensors")
     # references/segmentation/presets.py, with base_size 520, crop_size 480.
@@ -150,7 +315,7 @@ def operations():
     """By name the arguments that tsock-producer says it has."""
     said = subprocess.run(
         [PRODUCER, "--transform", "help"], stdout=subprocess.PIPE, text=True
-    ).stdout.partition("Presets")[0]
+    ).stdout.partition("Of audio")[0]
     lines = re.findall(r"(?m)^  (\w+)\((.*)\)$", said)
     return {
         name: re.findall(r"(?:^|, )(\w+)(?=,|=|$)", re.sub(r"\([^)]*\)", "", args))
@@ -249,7 +414,7 @@ TIMM_CROP = "RandomResizedCropAndInterpolation(32, interpolation=random) "
             dict(auto_augment="rand-m9-mstd0.5-inc1", re_prob=0.25),
             "TimmRandAugment(m=9, mstd=0.5, inc=True) ToTensor() "
             "Normalize(%r, %r) RandomErasing(0.25, (0.02, 1/3), "
-            "(0.3, 3.333333333333))" % (MEAN, STD),
+            "(0.3, 1/0.3))" % (MEAN, STD),
         ),
         (
             dict(auto_augment="rand-m7-n3-p0.7-mmax20-mstd101"),
@@ -533,6 +698,31 @@ def test_torchvisions_first_recipe_is_a_preset(place, images):
             made.append((loader.transform, batches.tobytes()))
             assert batches.dtype == np.float32
     assert made[0] == made[1] == made[2]
+
+
+def test_torchvisions_newer_recipe_erases_with_the_mean(place, images):
+    image = pytest.importorskip("PIL.Image")
+    ends = v1.Compose([v1.ToTensor(), v1.Normalize(MEAN, STD)])
+    half = 0.5001 / 255 / np.array(STD)
+    erased = 0
+    with tsock.DataLoader(
+        "toy", 16, root=images, preset="torchvision-v2", size=32,
+        no_cache=True, fields=("index", "image", "draws"), **ANY
+    ) as loader:
+        paths = loader.dataset.samples
+        for batch in loader:
+            for index, got, draws in zip(*batch):
+                # As torchvision has it: erased behind Normalize, with 0.
+                done, top, left, height, width = map(int, draws[-5:])
+                erased += done
+                box = np.zeros((32, 32), bool)
+                box[top : top + height, left : left + width] = done
+                file = image.open(paths[index][0]).convert("RGB")
+                kept = (*draws[:-5], 0, 0, 0, 0, 0)
+                want = ends(tsock.replay(file, kept, loader.transform)).numpy()
+                assert np.abs(got - want)[:, ~box].max() < 1e-6
+                assert (np.abs(got)[:, box] <= half[:, None]).all()
+    assert 5 < erased < 50  # a tenth of 203
 
 
 def test_what_is_said_counts_more_than_the_end(place, images):

@@ -96,7 +96,8 @@ def test_a_served_loader_is_closed(served):
     with pytest.raises(tsock.StreamEnded, match="was stopped by"):
         while True:
             list(job)
-    assert tsock.streams() == [] and server.error is None
+    until(lambda: not tsock.streams(), what="the end of the stream")
+    assert server.error is None
 
 
 def test_what_is_not_there_can_not_be_stopped(place):
