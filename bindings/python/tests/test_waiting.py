@@ -37,7 +37,7 @@ def test_a_wrong_name_fails_at_once_where_others_run(serve):
 def test_a_name_that_is_being_started_is_waited_for(place, serve):
     serve(name="tulips")
     until(tsock.streams)
-    start = launch.Launch(None, "toy", {})
+    start = launch.Launch(None, "toy", [])
     seen = []
 
     def serves():
@@ -71,7 +71,7 @@ def test_a_name_whose_producer_was_killed_is_waited_for(serve, script):
 
 
 def test_a_name_whose_producer_ended_is_a_wrong_one(serve):
-    """Unless it left readers, who wait for the next one."""
+    """Unless it left readers, which wait for the next producer."""
     serve(name="tulips")
     served = serve()
     until(lambda: len(tsock.streams()) == 2)

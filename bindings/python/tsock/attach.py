@@ -18,7 +18,7 @@ from typing import Any, Callable, Mapping, Optional, TypeVar, Union
 from . import arguments, errors, options, readers
 from .indexing.automatic import with_table
 from .keywords import did_you_mean
-from .launch import Launch, is_starting, was_cut_off
+from .launch import Launch, is_starting, producers_command, was_cut_off
 from .producer import describe, find_program
 from .streams import check_stopped, is_running, key_of, opened, streams
 
@@ -57,6 +57,15 @@ def refuse_wrong_name(name: str) -> None:
 _GIVES = {"transform": {"transform", "preset", "size", "resize"}}
 
 
+def check_name(name: str) -> None:
+    """Can a stream that is started be called so?"""
+    if not _NAME.match(name.rpartition("/")[2]):
+        raise ValueError(
+            "%r can't be a stream's name: 1 to 63 letters, digits, '.', "
+            "'_' and '-', a letter or digit first" % name
+        )
+
+
 class Wanted:
     """The stream that a loader asks for by root= and other options."""
 
@@ -72,11 +81,7 @@ class Wanted:
         self._values: Optional[dict[str, list[str]]] = None
         if name is None:
             name, self._values = describe(find_program(), self._options)
-        if not _NAME.match(name.rpartition("/")[2]):
-            raise ValueError(
-                "%r can't be a stream's name: 1 to 63 letters, digits, '.', "
-                "'_' and '-', a letter or digit first" % name
-            )
+        check_name(name)
         self.name = name
 
     def differences(self, runs: Mapping[str, str]) -> list[str]:
@@ -144,8 +149,9 @@ class Wanted:
         if batch_size > USUAL_BATCH:
             checked.setdefault("max_batch", str(batch_size))
         folder, _, name = self.name.rpartition("/")
+        command = producers_command(name, checked)
         for left in reversed(range(_STARTS)):
-            launch = Launch(folder or None, name, checked)
+            launch = Launch(folder or None, name, command)
             try:
                 launch.until(lambda: is_running(self.name))
                 return

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""tsock-producer as a program of its own: it outlives the job that started it.
+"""A stream's server as a program of its own: it outlives the job that started it.
 
-The producer has a session of its own, no descriptor of this process, and a log
-file in the folder of the sockets; the lock on that file says which process
-starts the producer.
+The program, tsock-producer or the one that serves a loader of Python's, has a
+session of its own, no descriptor of this process, and a log file in the folder
+of the sockets; the lock on that file says which process starts the program.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import stat
 import struct
 import subprocess
 import time
-from typing import Callable, Mapping, Optional
+from typing import Callable, Mapping, Optional, Sequence
 
 from . import errors
 from .options import command_line
@@ -72,7 +72,7 @@ def log_path(folder: Optional[str], name: str) -> str:
 
 # How the program begins its lines: those with a level are its log's.
 _LINE = re.compile(
-    r"^tsock-producer: ([0-9-]{10} [0-9:]{8} (?P<level>\w+): )?"
+    r"^tsock-\w+: ([0-9-]{10} [0-9:]{8} (?P<level>\w+): )?"
 )
 
 
@@ -205,19 +205,34 @@ def _environment(folder: Optional[str]) -> dict[str, str]:
     return env
 
 
+def producers_command(name: str, checked: Mapping[str, str]) -> list[str]:
+    """The command line of tsock-producer with these options."""
+    program = find_program()
+    if "/" in program:
+        program = os.path.abspath(program)
+    return command_line(program, name, checked)
+
+
 class Launch:
-    """One start of a stream's producer."""
+    """One start of the program that serves a stream.
+
+    folder      of its sockets; None is the usual one
+    command     its words
+    program     what users call the program
+    """
 
     def __init__(
-        self, folder: Optional[str], name: str, checked: Mapping[str, str]
+        self,
+        folder: Optional[str],
+        name: str,
+        command: Sequence[str],
+        program: str = "tsock-producer",
     ) -> None:
         given = folder is not None or bool(os.environ.get("TSOCK_DIR"))
         self._folder = os.path.abspath(folder) if folder else None
         self._name = name
-        program = find_program()
-        if "/" in program:
-            program = os.path.abspath(program)
-        self._command = command_line(program, name, checked)
+        self._command = list(command)
+        self._program = program
         _make_folder(self._folder or folder_of_sockets(), given)
         self.log = log_path(self._folder, name)
         self._told = time.monotonic() + _FIRST_WORD
@@ -264,7 +279,8 @@ class Launch:
         begin = os.fstat(fd).st_size
         pid = self._run()
         _log.info(
-            "started tsock-producer (process %d) for stream %r; its log is %s",
+            "started %s (process %d) for stream %r; its log is %s",
+            self._program,
             pid,
             self._name,
             self.log,
@@ -289,8 +305,8 @@ class Launch:
         if self.killed and level:
             said = "perhaps killed; its last words: " + said
         return errors.NoProducer(
-            "tsock-producer was started for stream %r and ended: %s; its log "
-            "is %s" % (self._name, said, self.log)
+            "%s was started for stream %r and ended: %s; its log is %s"
+            % (self._program, self._name, said, self.log)
         )
 
     def _others(self, serves: Callable[[], bool]) -> bool:
@@ -310,7 +326,8 @@ class Launch:
         if done.returncode or not done.stdout.strip().isdigit():
             said = done.stderr.decode("utf-8", "replace").strip()
             raise errors.NoProducer(
-                "tsock-producer can't be started: %s" % (said or "no shell")
+                "%s can't be started: %s"
+                % (self._program, said or "no shell")
             )
         return int(done.stdout)
 
