@@ -469,7 +469,7 @@ class Pool:
         )
 
     def give(self, stream: Stream, finished: bool) -> None:
-        """Its iterator has heard the epoch's end (finished), or is no more."""
+        """Its iterator has heard the epoch's end (finished), or is gone."""
         self._reading.discard(stream)
         try:
             # At an epoch's end the library has left, perhaps, and not waited

@@ -62,12 +62,17 @@ class Ending:
             ]
 
 
-def of(source: Source, position: Position) -> Optional[Ending]:
-    """How an epoch that has begun ends; None where nobody wants to know."""
+def of(
+    source: Source, position: Position, tells: bool = True
+) -> Optional[Ending]:
+    """How an epoch that has begun ends; None where nobody wants to know.
+
+    tells: an Accelerator, if there is one.
+    """
     if not source.progress.whole:
         return None  # its end isn't the stream's epoch's
     module: Any = sys.modules.get("accelerate.state")
-    if module is not None and module.is_initialized():
+    if tells and module is not None and module.is_initialized():
         world = module.PartialState().num_processes
         return Ending(source, position, module.GradientState(), world)
     if source.even and source.progress.part.world > 1:

@@ -19,6 +19,9 @@ _lib = _ffi.lib
 class Iterator:
     """One epoch of a loader."""
 
+    # Is accelerate told of the last batch?  Its own loaders count themselves.
+    tells = True
+
     def __init__(self, source: Source) -> None:
         self._stream: Optional[Stream] = None  # before what may fail
         self._done = False
@@ -139,7 +142,7 @@ class Iterator:
         assert self._stream is not None
         progress = self._source.progress
         self._position = progress.begun(self._stream, self._out)
-        self._ending = ending.of(self._source, self._position)
+        self._ending = ending.of(self._source, self._position, self.tells)
         return self._position
 
     def _end(self, finished: bool) -> None:

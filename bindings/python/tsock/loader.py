@@ -71,7 +71,8 @@ class DataLoader(LikeTorch, HasProgress, Generic[_Batch]):
     fields      what a batch holds: "image", "label", "index", "box", "draws"
                 (all that was drawn at random), with select= "weight", with
                 keys=True "key", which is a list of str, with masks= "mask",
-                uint8 of height x width, the numbers of the classes;
+                uint8 of height x width, the numbers of the classes; of a table
+                its columns, images among them (tsock.index(images=));
                 by default image and label, with masks= image and mask, or of
                 a loader that tsock.serve() serves all, nested as there
     subset      the indices of the data set that this job wants, a list, array,
@@ -177,8 +178,11 @@ class DataLoader(LikeTorch, HasProgress, Generic[_Batch]):
     pin_memory: bool
     classes: list[str]
     transform: Optional[str]
+    identity: Mapping[str, str]
     dataset: Dataset
     sampler: Sampler
+    # Of classes below: what makes others of a batch's tensors.
+    _change: Optional[Callable[[list[Any]], list[Any]]] = None
 
     @helpful("tsock.DataLoader", options.TYPES, like_torchs=True)
     def __init__(
@@ -295,9 +299,11 @@ class DataLoader(LikeTorch, HasProgress, Generic[_Batch]):
             decode,
             about.texts,
         )
+        self._batches.change = self._change
         if self._cuda:
             self._batches.put_on(self._cuda, self.zero_copy)
         self.classes = about.classes
+        self.identity = about.identity
         self.transform = about.identity.get("transform")
         self.dataset = Dataset(
             about.dataset_len, self.classes, about.identity, self.name

@@ -130,7 +130,7 @@ _MOST_ELEMENTS = 1 << 58  # of a sample: their bytes fit C's integers
 
 
 def spec_of(said: Any) -> Spec:
-    """The field that another process says it has; ValueError if it is none."""
+    """The field that another process describes; ValueError if it is invalid."""
     name, kind, dtype, shape, is_tuple = said
     if (
         type(name) is str

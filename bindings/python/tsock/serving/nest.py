@@ -26,7 +26,7 @@ def name_of(path: Path) -> str:
 
 
 def _parts(value: Any) -> Optional[Iterator[tuple[Any, Any]]]:
-    """The keys and the values of a container; None if it is none."""
+    """The keys and values of a container; None if node isn't one."""
     if isinstance(value, Mapping):
         return iter(value.items())
     if isinstance(value, tuple) and hasattr(value, "_fields"):

@@ -7,12 +7,19 @@ import os
 from typing import Any, Optional
 
 _MIB = 1 << 20
+_NAMES = "length ring join_window max_batch epochs batch_bytes threads".split()
 
 
 class Options:
-    """What serve() was given, checked."""
+    """What serve() was given, checked; without more what it does by default."""
 
-    def __init__(self, **given: Any) -> None:
+    def __init__(
+        self, min_consumers: int = 1, string_bytes: int = 256, **more: Any
+    ) -> None:
+        given: dict[str, Any] = dict.fromkeys(_NAMES)
+        given.update(
+            more, min_consumers=min_consumers, string_bytes=string_bytes
+        )
         for what, value in given.items():
             least = 0 if what == "epochs" else 1
             if value is not None and (
@@ -29,9 +36,9 @@ class Options:
         self.join_window: Optional[int] = given["join_window"]
         self.max_batch: Optional[int] = given["max_batch"]
         self.epochs: int = given["epochs"] or 0
-        self.string_bytes: int = given["string_bytes"]
+        self.string_bytes: int = string_bytes
         self.batch_bytes: Optional[int] = given["batch_bytes"]
-        self.min_consumers: int = given["min_consumers"]
+        self.min_consumers: int = min_consumers
         cpus = len(os.sched_getaffinity(0))
         self.threads: int = given["threads"] or max(1, min(4, cpus // 2))
 

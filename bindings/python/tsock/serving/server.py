@@ -97,7 +97,9 @@ class Server:
         unpack: Any,
         timeout: float,
         same: Optional[str],
+        told: str = "",
     ) -> None:
+        """told: further lines of what the stream says about itself."""
         self.name = os.fspath(name)
         self._failing = threading.Lock()
         self.error: Optional[BaseException] = None
@@ -122,6 +124,7 @@ class Server:
         said += identity.line("structure", json.dumps(schema.as_json()))
         if unpack is not None:
             said += identity.line("unpack", _name_of(unpack))
+        said += told
         self._handle, opened = self._open(
             loader, options, schema, ragged, said, bool(same)
         )
