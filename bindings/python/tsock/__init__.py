@@ -34,6 +34,7 @@ from .pack import pack
 from .producer import Producer
 from .replay import replay
 from .serving import BadBatch, Server, serve
+from .sharing import explain, share
 from .streams import devices, query, stop, streams
 
 __version__ = "0.1.0"
@@ -59,12 +60,14 @@ __all__ = [
     "TimedOut",
     "Unreadable",
     "devices",
+    "explain",
     "index",
     "library_version",
     "pack",
     "query",
     "replay",
     "serve",
+    "share",
     "stop",
     "streams",
 ]
