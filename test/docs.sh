@@ -24,8 +24,8 @@ export LC_ALL
 here=$(cd "$(dirname "$0")/.." && pwd)
 bad=0
 
-# Options of docker, CUDA's containers, srun, python and test programs.
-other_options=' --ipc --shm-size --pid --user --overlap --seed --self-test '
+# Options of tsock.run, docker, CUDA's containers, srun, python and test programs.
+other_options=' --explain --serve --ipc --shm-size --pid --user --overlap --seed --self-test '
 
 complain()
 {
