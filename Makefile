@@ -723,7 +723,7 @@ D = $(DESTDIR)
 MAN1 := $(wildcard producer/*.1)
 MAN37 := $(wildcard lib/*.[37] lib/*/*.[37] include/tsock/*.[37])
 PACKAGE := bindings/python/tsock
-PYTHON := $(patsubst $(PACKAGE)/%,%,$(wildcard $(PACKAGE)/py.typed \
+PACKAGED := $(patsubst $(PACKAGE)/%,%,$(wildcard $(PACKAGE)/py.typed \
 	$(PACKAGE)/*.py $(PACKAGE)/*/*.py))
 
 EXAMPLE_FILES := $(wildcard examples/*.c examples/*.cpp examples/*.cu \
@@ -768,9 +768,9 @@ install: lib producer	## DESTDIR, prefix, bindir, libdir, PYTHONDIR
 	$(foreach f,$(DOCS),$(INSTALL) -D -m 644 $(f) $(D)$(docdir)/$(f)$(newline)	)
 	$(foreach m,$(MAN1) $(MAN37),$(INSTALL) -D -m 644 $(m) \
 		$(D)$(call man_page,$m)$(newline)	)
-ifneq ($(PYTHON),)
+ifneq ($(PACKAGED),)
 	@$(if $(PYTHONDIR),,echo 'no $(PYTHON3): the Python package is left out')
-	$(if $(PYTHONDIR),$(foreach f,$(PYTHON),$(INSTALL) -D -m 644 \
+	$(if $(PYTHONDIR),$(foreach f,$(PACKAGED),$(INSTALL) -D -m 644 \
 		$(PACKAGE)/$(f) $(D)$(PYTHONDIR)/tsock/$(f)$(newline)	))
 endif
 	$(if $(D),,@$(ready_to_use))

@@ -50,6 +50,9 @@ for home in "$temp/cuda" "$temp/none"; do
 	rm -rf "$temp/again"
 done
 times | diff "$temp/built" - || problem 'make install has built something'
+PYTHON=/nowhere make --no-print-directory -o all B="$b" bench-serve 2>&1 |
+	grep -q '/nowhere has no torch' ||
+	problem "PYTHON in the environment doesn't reach the benchmarks"
 # The installed tree can be moved as a whole.
 dest=$temp/moved
 mv "$first" "$dest"
