@@ -406,7 +406,7 @@ ANALYZED   := $(if $(shell command -v clang),$(patsubst \
 .PHONY: all lib producer examples benches tests unit-tests gpu-tests fuzzers \
 	left-out model coverage demo docs check check-arm check-frameworks check-wheel \
 	lint analyze bench bench-compare bench-jobs \
-	bench-recipes soak fuzz mutants install \
+	bench-data bench-recipes soak fuzz mutants install \
 	uninstall clean help config format FORCE
 
 all: lib producer examples benches	## the library, the producer, examples
@@ -466,6 +466,9 @@ bench-compare: all	## beside other loaders, installed first; PEERS=REGEX
 
 bench-jobs: all		## k jobs that share, or have a loader each
 	$(beside_others)
+
+bench-data: all		## arrays, tokens, records, Arrow, audio: per core, beside others
+	@B=$(B) JSON=$(JSON) bench/run.sh data
 
 bench-recipes: all	## what samples by recipes cost, beside other packages
 	@B=$(B) JSON=$(JSON) bench/run.sh recipes

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # run.sh - run one benchmark, or all:
-# run.sh decode|entropy|pixels|packed|fast|read|claims|handoff|share|gpu|against|cores|start|serve|batch|recipes|formats|all
+# run.sh decode|entropy|pixels|packed|fast|read|claims|handoff|share|gpu|against|cores|start|scripts|serve|batch|recipes|formats|data|all
 # run.sh compare|jobs [PEER...], which all leaves out
 #
 # Builds nothing: `make bench` and `make bench-NAME` do, and call this.
@@ -119,7 +119,7 @@ bench()
 		fi
 		streams "$B/bench/gpu"
 		;;
-	against | start | cores)
+	against | start | cores | scripts)
 		need "$B/bin/tsock-producer"
 		python=${PYTHON:-build/venv/bin/python}
 		if ! "$python" -c 'import torchvision' 2>/dev/null; then
@@ -128,7 +128,12 @@ bench()
 			return 77
 		fi
 		real
-		"$python" "bench/$1.py" "$B/bin/tsock-producer" "$data"
+		if [ "$1" = scripts ]; then
+			TSOCK_PRODUCER=$here/$B/bin/tsock-producer \
+				"$python" bench/scripts.py "$data"
+		else
+			"$python" "bench/$1.py" "$B/bin/tsock-producer" "$data"
+		fi
 		;;
 	compare | jobs)
 		need "$B/bin/tsock-producer"
@@ -159,6 +164,19 @@ bench()
 		fi
 		streams "$python" "bench/$1.py"
 		;;
+	data)
+		need "$B/bin/tsock-producer"
+		need "$B/bench/windows"
+		python=${PYTHON:-build/venv/bin/python}
+		if ! "$python" -c 'import torchvision' 2>/dev/null; then
+			echo "skipped: $python has no torchvision;" \
+				"make check fills build/venv" >&2
+			return 77
+		fi
+		real
+		streams "$python" bench/data.py "$B/bin/tsock-producer" \
+			"$B/bench/windows" "$data"
+		;;
 	recipes | formats)
 		need "$B/bench/recipes"
 		# With more packages to compare with, if they were installed.
@@ -176,7 +194,7 @@ bench()
 		;;
 	*)
 		echo "usage: bench/run.sh" \
-			"decode|entropy|pixels|packed|fast|read|claims|handoff|share|gpu|against|cores|start|serve|batch|recipes|formats|all" \
+			"decode|entropy|pixels|packed|fast|read|claims|handoff|share|gpu|against|cores|start|scripts|serve|batch|recipes|formats|data|all" \
 			"or compare|jobs [PEER...]" >&2
 		return 2
 		;;
@@ -213,7 +231,7 @@ awk -v cpus="$(nproc)" '$1 > 0.5 * cpus { print "note: load average " $1 \
 case ${1:-all} in
 all)
 	for name in decode entropy pixels packed fast read claims handoff share gpu \
-		against cores start serve batch recipes formats; do
+		against cores start scripts serve batch recipes formats data; do
 		one $name
 	done
 	;;
