@@ -84,6 +84,10 @@ def job(spec, pipe):
         loader = tsock_loader(spec["name"])
     else:
         loader = torch_loader(spec["root"], spec["workers"])
+    if "native" in spec:
+        import tsock
+
+        loader = tsock.share(loader, native=spec["native"])
     pipe.send("ready")
     pipe.recv()
     start = time.monotonic()

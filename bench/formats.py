@@ -23,8 +23,13 @@ CASES = {
     "WebP, quality 80": ("WEBP", dict(quality=80)),
     "WebP, lossless": ("WEBP", dict(lossless=True, method=2)),
     "PNG": ("PNG", {}),
+    "TIFF": ("TIFF", {}),
+    "TIFF, LZW": ("TIFF", dict(compression="tiff_lzw")),
+    "TIFF, Deflate": ("TIFF", dict(compression="tiff_adobe_deflate")),
     "PPM": ("PPM", {}),
+    "GIF": ("GIF", {}),
     "BMP": ("BMP", {}),
+    "AVIF": ("AVIF", dict(quality=75, speed=8)),
 }
 
 

@@ -13,11 +13,14 @@ All are pinned to one CPU and take turns, in another order each pass; what is
 counted is CPU time.  A ratio is the other's time divided by tsock's in the
 same pass.
 
+CASES=REGEX measures those cases alone whose names have it in them.
+
 usage: recipes.py PROGRAM DIR
 """
 
 import os
 import random
+import re
 import subprocess
 import sys
 import time
@@ -33,6 +36,7 @@ OP_PASSES = 2 if QUICK else 9
 OP_PICTURES = 4 if QUICK else 16
 SMALL = 200 if QUICK else 2000
 EDGE = recipes_ops.SIZE
+CASES = re.compile(os.environ.get("CASES", ""))
 
 CROP = "RandomResizedCrop(224) RandomHorizontalFlip() "
 TIMM = "RandomResizedCropAndInterpolation(224) RandomHorizontalFlip() "
@@ -172,6 +176,8 @@ def peers():
 def chains(native, others, data):
     head("recipes: one core, from JPEG files in memory to samples of 224 x 224")
     for case, text in CHAINS.items():
+        if not CASES.search(case):
+            continue
         arms = {
             "tsock": lambda p, text=text: native.ask(
                 "files %d %s" % (p, text)
@@ -186,6 +192,8 @@ def chains(native, others, data):
 
 
 def cifar(native, others, pictures):
+    if not CASES.search("cifar"):
+        return
     head("recipes: one core, pictures of 32 x 32, padded, cropped, flipped")
     line = "pictures 32 32 %d " + CIFAR
     arms = {"tsock": lambda p: native.ask(line % p) / 1e9}
@@ -209,6 +217,8 @@ def operations(native, images):
     arrays = [np.asarray(i).copy() for i in images]
     head("recipes: operations on pictures of %d x %d, one core" % (EDGE, EDGE))
     for name, text, of_pillow in recipes_ops.pillow_ops():
+        if not CASES.search(name):
+            continue
         line = "apply %d %d %%d %s" % (EDGE, EDGE, text)
         arms = {
             "tsock": lambda p, line=line: native.ask(line % p) / 1e9,
