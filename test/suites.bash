@@ -240,7 +240,7 @@ suite_python()
 fill_venv_frameworks()
 {
 	local venv=build/venv-frameworks log=$logs/venv-frameworks.log site
-	local all='accelerate datasets jax[cpu] lightning timm torchmetrics transformers'
+	local all='accelerate datasets jax[cpu] keras lightning timm torchmetrics transformers'
 	[ "$(cat $venv/filled 2>/dev/null)" != "$all" ] || return 0
 	say "      filling $venv ($all)"
 	build/venv/bin/python -m venv --clear $venv >"$log" 2>&1 || return 1
@@ -265,16 +265,13 @@ suite_frameworks()
 	fi
 }
 
-# What test/parity/test_draws.py does in `make check` with fewer draws, and with
-# timm's, which need not be there.
+# What test/parity/test_draws.py does in `make check` with fewer draws.
 suite_draws()
 {
 	if ! fill_venv; then
 		fail "build/venv can't be filled" $logs/venv.log
 		return
 	fi
-	build/venv/bin/python -c 'import timm' 2>/dev/null ||
-		pip_install 600 build/venv timm >>$logs/venv.log 2>&1
 	export TSOCK_DRAWS=${TSOCK_DRAWS:-1000000}
 	run_pytest_files draws build/venv "$TSOCK_DRAWS of each" \
 		test/parity/test_draws.py
@@ -306,15 +303,17 @@ suite_wheel()
 # What libFuzzer is given, by a main() of ours: seeds and inputs made of them.
 suite_replay()
 {
-	local program name
+	local program name kept
 	for program in "$B"/test/fuzz/replay_*; do
 		case $program in
 		*_session) export REPLAY_RUNS=200000 ;;
 		*) export REPLAY_RUNS=5000 ;;
 		esac
 		name=$(basename "$program")
-		run_program "$build: fuzz/$name" "$program" \
-			"$top/test/fuzz/corpus/${name/replay/fuzz}"
+		kept=$top/test/fuzz/corpus/${name/replay/fuzz}
+		# Seeds alone, where no input was kept.
+		[ -d "$kept" ] || kept=
+		run_program "$build: fuzz/$name" "$program" ${kept:+"$kept"}
 	done
 	unset REPLAY_RUNS
 }

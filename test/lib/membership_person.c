@@ -76,7 +76,7 @@ void person_die(struct person *q)
 {
 	leave(q);
 	q->liar = false;
-	q->after = 0; /* who comes next is a stranger */
+	q->after = 0; /* the next one is a stranger */
 	q->again = false;
 	if (world_random(2))
 		q->read = 0;
@@ -113,7 +113,7 @@ static uint64_t start_at_or_after(bool segments, uint64_t s)
 	return epoch == s ? s : epoch + world.n;
 }
 
-/* Not those, in truth or not, who are beyond the end. */
+/* Those beyond the end, really or by a lie, don't count. */
 static bool anybody_needs(void)
 {
 	for (unsigned i = 0; i < PEOPLE; i++)
@@ -124,7 +124,7 @@ static bool anybody_needs(void)
 
 static uint64_t lead_now(void)
 {
-	/* Those who have still to come are there, or further on. */
+	/* Readers that have yet to return are there, or further on. */
 	uint64_t front = world.m.hold == TSI_NEVER ? 0 : world.m.hold;
 
 	for (unsigned i = 0; i < PEOPLE; i++)

@@ -41,7 +41,7 @@ struct person {
 	uint64_t seen; /* as the producer has last seen it */
 	uint64_t end, after, b;
 	/* Its process: where the epoch ends that it has read to its end, and the
-	 * producer of then.  Who comes next may be the same process. */
+	 * producer of then.  The next person may be the same process. */
 	uint64_t read, read_of;
 	bool continues;
 	unsigned epochs_done;
@@ -76,7 +76,7 @@ struct world {
 	unsigned nruns[RINGS], lanes[RINGS];
 	struct person who[PEOPLE];
 	unsigned people;
-	struct person *alone; /* who was the only one, and nobody came since */
+	struct person *alone; /* the only reader, if nobody has joined since */
 	uint64_t bounds[5];
 	unsigned segments;
 	bool detaches; /* readers may be detached: the front may go back */

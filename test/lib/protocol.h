@@ -177,8 +177,8 @@ struct machine {
 	 * off the record, and read on while the producer is at work.  Again
 	 * without that schedules are what they were. */
 	bool detaches;
-	/* A producer sees the tails of those who read what the one before has
-	 * made, and the page says who has left. */
+	/* A producer sees the tails of its predecessor's readers, and their
+	 * pages say which of them have left. */
 	bool sees;
 	/* The ranks of some jobs leave between two epochs. */
 	bool parts;

@@ -98,7 +98,7 @@ static int lock_in_child(void)
 	return -address_exit_status(pid);
 }
 
-/* In a child: who has locked the name; 99: nobody. */
+/* The process that holds the name's lock, asked by a child; 99: none. */
 static int owner_in_child(void)
 {
 	pid_t pid = fork();

@@ -418,7 +418,7 @@ static pid_t fork_by_system_call(void)
 
 static void child_gives_nothing_back(pid_t (*make_child)(void))
 {
-	struct tsi_dl_versioned *m;
+	struct tsi_dl_versioned *m, *only;
 	struct tsock_batch *b;
 	struct fixture g;
 	void *other;
@@ -426,6 +426,10 @@ static void child_gives_nothing_back(pid_t (*make_child)(void))
 	pid_t pid;
 
 	fixture_make(&g, fixture_big, TSI_MAP_PRIVATE);
+	/* A batch that a tensor alone holds, then one with both. */
+	b = fixture_take(&g, 8);
+	assert_int_equal(tsock_batch_dlpack(b, 0, 1, (void **)&only), 0);
+	tsock_batch_release(b);
 	b = fixture_take(&g, 8);
 	assert_int_equal(tsock_batch_dlpack(b, 0, 1, (void **)&m), 0);
 	pid = make_child();
@@ -433,6 +437,7 @@ static void child_gives_nothing_back(pid_t (*make_child)(void))
 	if (pid == 0) {
 		int bad = !fixture_good(&g, b);
 
+		only->deleter(only);
 		m->deleter(m);
 		tsock_batch_release(b);
 		tsock_batch_release(b);
@@ -449,7 +454,9 @@ static void child_gives_nothing_back(pid_t (*make_child)(void))
 	tsock_batch_release(b);
 	assert_int_equal(fixture_tail(&g), 0);
 	m->deleter(m);
-	assert_int_equal(fixture_tail(&g), 8);
+	assert_int_equal(fixture_tail(&g), 0);
+	only->deleter(only);
+	assert_int_equal(fixture_tail(&g), 16);
 	fixture_close(&g);
 }
 

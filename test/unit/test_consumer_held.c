@@ -21,7 +21,7 @@ static void all_batches_of_some_epochs_can_be_kept(void **state)
 	tsock *t;
 
 	(void)state;
-	/* Together: who came an epoch later would be held up at the end. */
+	/* Start together: one that joined later would wait at the end. */
 	o.min_consumers = 2;
 	inproc_serve(&st, &o);
 	t = inproc_join(50, TSOCK_WRITABLE);

@@ -4,8 +4,8 @@
  * reader may have.
  *
  * Where readers start is in test_membership_starts.c, when a stream is over in
- * test_membership_end.c, what is made of what in test_membership_views.c, and
- * who is slow in test_membership_slow.c; random schedules try all rules
+ * test_membership_end.c, the sources of views in test_membership_views.c, and
+ * slow readers in test_membership_slow.c; random schedules try all rules
  * together in test_membership_random.c.
  */
 #include "test/lib/membership_fixture.h"

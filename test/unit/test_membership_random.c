@@ -15,7 +15,7 @@
  *   - a reader that is alone may go on wherever it had come to
  *   - what a detached reader may be looking at stays until it lets go, and then
  *     it goes on at the newest sample, or where it was if that is further on;
- *     with the next producer, too, where it takes nothing from those who return
+ *     with the next producer, too, where returning readers still lose nothing
  */
 #include "test/lib/membership_person.h"
 
@@ -327,8 +327,8 @@ static void schedules_that_have_failed_keep_every_promise(void **state)
 	/* A view held an epoch longer than the base ring, and the stream was
 	 * taken to be over, although the base ring held the next one. */
 	run_seed(578282, false);
-	/* A reader went on behind the next start that the base ring kept, and
-	 * who came after it got a later epoch than the next. */
+	/* A reader continued beyond the next start that the base ring kept, and
+	 * the reader after it got a later epoch than the next. */
 	run_seed(102089, false);
 	run_seed(238083, false);
 	run_seed(2420624, false);

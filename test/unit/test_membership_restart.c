@@ -80,7 +80,7 @@ static void samples_are_kept_for_ranks_that_have_still_to_begin(void **state)
 	assert_int_equal(tsi_membership_held_from(&membership_m), 3000);
 }
 
-/* Those who have still to come are further on by then. */
+/* The readers that have yet to return are further on by then. */
 static void no_more_is_kept_than_those_who_come_later_need(void **state)
 {
 	(void)state;

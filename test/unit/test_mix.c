@@ -150,7 +150,7 @@ static void noise_is_a_function_of_its_seed(void **state)
 	assert_true(same < sizeof(first) / 20);
 	make_noise(40, 3, &noise);
 	assert_memory_equal(canvas.pixels, first, sizeof(first));
-	/* Of one channel, bytes are those of the same places. */
+	/* With one channel, noise changes the bytes at the same positions. */
 	make_noise(69, 1, &noise);
 	assert_memory_equal(canvas.pixels, first, (size_t)69 * 69);
 	noise.color = true;

@@ -286,7 +286,7 @@ static void units_are_understood(void **state)
 static void wrong_values_are_named(void **state)
 {
 	(void)state;
-	refused("--dataset mnist", "mnist", "imagenet|imagefolder");
+	refused("--dataset lmdb", "lmdb", "imagenet|imagefolder");
 	refused("--dataset imagnet", "imagnet", "did you mean imagenet?");
 	refused("--order sequental", "sequental", "did you mean sequential?");
 	refused("--split vla", "vla", "did you mean val?");

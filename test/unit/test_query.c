@@ -226,7 +226,13 @@ static void versions_and_sizes_are_stated(void **s)
 	assert_int_equal(tsock_dtype_size(TSOCK_I64), 8);
 	assert_int_equal(tsock_dtype_size(0), 0);
 	assert_int_equal(tsock_dtype_size(TSOCK_F64), 8);
-	assert_int_equal(tsock_dtype_size(TSOCK_F64 + 1), 0);
+	assert_int_equal(tsock_dtype_size(TSOCK_I8), 1);
+	assert_int_equal(tsock_dtype_size(TSOCK_BOOL), 1);
+	assert_int_equal(tsock_dtype_size(TSOCK_I16), 2);
+	assert_int_equal(tsock_dtype_size(TSOCK_U16), 2);
+	assert_int_equal(tsock_dtype_size(TSOCK_U32), 4);
+	assert_int_equal(tsock_dtype_size(TSOCK_U64), 8);
+	assert_int_equal(tsock_dtype_size(TSOCK_BOOL + 1), 0);
 }
 
 int main(void)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_readers_record.c - readers of a producer that died: who of its record is
- * waited for by the next one, and until when.
+ * test_readers_record.c - readers of a producer that died: for which of them the
+ * next producer waits, and how long.
  */
 #include "test/lib/readers_fixture.h"
 

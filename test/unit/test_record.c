@@ -220,7 +220,7 @@ static void a_file_that_makes_no_sense_is_as_good_as_none(void **state)
 	assert_int_equal(rmdir(r.path), 0);
 }
 
-/* Those who come when it is full are not waited for. */
+/* Readers that join when it is full aren't waited for. */
 static void it_has_one_size_however_many_read(void **state)
 {
 	struct stat st;
