@@ -275,7 +275,7 @@ one_program()
 	trap "kill -9 -- -$group 2>/dev/null; exit 130" TERM INT HUP
 	wait "$group"
 	rc=$?
-	# timeout leads a process group; who is in it still was left behind.
+	# timeout leads a process group; processes still in it were left behind.
 	for _ in 1 2 3 4 5 6 7 8 9 10; do
 		group_lives "$group" || break
 		sleep 0.1

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * name.c - what a caller has of a batch: a name, in the place of an address.
+ * name.c - the names of batches, which callers have instead of addresses.
  *
  * Names are kept in chunks that are never freed, so that any value can be
- * looked up.  Those that nobody needs are in a list; its head has a count, so
- * that it can't be mistaken for an earlier one.
+ * looked up.  Free names are in a list whose head has a count, so that it can't
+ * be mistaken for an earlier head.
  */
 #include "consumer/name.h"
 
@@ -31,10 +31,10 @@ struct tsi_name {
 _Static_assert(sizeof(void *) == 8, "a name is as long as a pointer");
 
 static _Atomic(struct tsi_name *) chunk[CHUNKS];
-static _Atomic uint32_t last;       /* number 0 is none: NULL is no name */
+static _Atomic uint32_t last;       /* 0 isn't used, as NULL isn't a name */
 static _Atomic uint64_t free_first; /* a count above, a number below */
 
-/* NULL: nobody ever had that number. */
+/* NULL: this number was never used. */
 static struct tsi_name *at(uint32_t number)
 {
 	struct tsi_name *c;
@@ -113,7 +113,7 @@ void tsi_name_free(struct tsi_name *n)
 
 /* ---- names and uses ---- */
 
-/* The caller has it, or had it: nothing else hangs on the counter. */
+/* The caller got the name, so the counter orders nothing else. */
 static uint64_t turn_of(const struct tsi_name *n)
 {
 	return atomic_load_explicit(&((struct tsi_name *)(uintptr_t)n)->turn,
@@ -126,7 +126,7 @@ tsock_batch *tsi_name_of(const struct tsi_name *n)
 					  n->number);
 }
 
-/* The entry of a name whose use goes on. */
+/* The entry of a name that hasn't ended. */
 static struct tsi_name *find_name(const tsock_batch *name)
 {
 	uint64_t value = (uintptr_t)name;
@@ -153,7 +153,7 @@ struct tsock_batch *tsi_name_end(const tsock_batch *name, bool *forked)
 			       &n->generation, memory_order_relaxed));
 	if (!n || *forked)
 		return NULL;
-	/* Before the use ends: then it may change. */
+	/* Read before the use ends, since it may change then. */
 	b = atomic_load_explicit(&n->batch, memory_order_relaxed);
 	turn = (uintptr_t)name >> NUMBER_BITS;
 	/* What was done with the batch is ordered by its references. */

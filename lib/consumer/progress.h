@@ -40,7 +40,8 @@ bool tsi_progress_was_last(const struct tsi_progress *p, uint64_t epochs);
  * epochs. */
 uint64_t tsi_progress_next_epoch(const struct tsi_progress *p, uint64_t pos);
 
-/* The block behind so many more of this rank's samples; at most the end. */
+/* The end of the block after that many more samples of this rank, at most the
+ * end of the epoch. */
 uint64_t tsi_progress_ahead(const struct tsi_progress *p, uint64_t samples);
 
 /*

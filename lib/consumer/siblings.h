@@ -22,7 +22,7 @@ struct tsi_reader;
 
 /* What a wait has found so far. */
 struct tsi_stuck {
-	const struct tsi_sibling *on; /* who blocks it; NULL: nobody known */
+	const struct tsi_sibling *on; /* what blocks it; NULL: unknown */
 	uint64_t pos, need;           /* of that one; of this one */
 	unsigned tries;               /* of that one */
 	int64_t since_ms;

@@ -33,8 +33,8 @@ int tsi_wait_head(struct tsi_waiter *w, uint64_t need, int timeout_ms);
 
 /*
  * The samples up to need are waited for since threads of this process, or its
- * GPU, have something in hand: who, and why, as struct tsock_wait says it.  Said
- * when that has lasted for long.
+ * GPU, hold batches: who and why are those of struct tsock_wait.  A long wait is
+ * reported.
  */
 void tsi_wait_held_up(struct tsi_waiter *w, uint64_t need, const char *who,
 		      const char *why);

@@ -14,7 +14,7 @@
 
 #include "consumer/request.h"
 
-#define TSI_WHOM_JOIN UINT64_MAX /* in the place of a head */
+#define TSI_WHOM_JOIN UINT64_MAX /* instead of a head */
 
 struct tsi_whom {
 	uint64_t want;    /* the head that is waited for, or WHOM_JOIN */

@@ -56,8 +56,8 @@ static uint64_t round_up(uint64_t n, uint64_t unit)
 }
 
 /*
- * The capacity that lets the most fields do without a margin, of those whose
- * margin isn't so small that more samples of all fields would take more.
+ * The capacity with which the most fields need no margin.  A field whose margin
+ * takes less memory than the samples that avoid it doesn't count.
  */
 static uint64_t best_capacity(const struct tsi_geometry *g)
 {

@@ -367,8 +367,8 @@ static void note_those_ahead(struct tsi_job *k)
 	}
 }
 
-/* Another epoch: who reads on has begun it, or will.  A rank whose JOIN came
- * before the LEAVE of the reader that it was doesn't read on. */
+/* Another epoch: ranks that read on have begun it, or will.  A rank whose JOIN
+ * came before its former reader's LEAVE doesn't read on. */
 static void begin_round(struct tsi_jobs *t, struct tsi_job *k, uint64_t start)
 {
 	t->waiting += !is_waiting(k);

@@ -261,7 +261,7 @@ static int offer(struct tsi_messages *t, const struct tsi_msg_join *j,
 	if (err)
 		return err;
 	o = tsi_offers_find(t->offers, j->nonce);
-	/* A token opens one ring: that which is described beside it. */
+	/* A token opens one ring, the one that its offer describes. */
 	if (o && o->view != view) {
 		tsi_offers_withdraw(t->offers, j->nonce);
 		o = NULL;

@@ -100,7 +100,7 @@ static int make_base(struct tsock_server *s, const struct tsock_serve_opts *o,
 	return tsi_view_table_make_base(&s->views, g, &id);
 }
 
-/* For the next producer of the same stream: who reads. */
+/* Record the readers for the stream's next producer. */
 static void keep_record(struct tsock_server *s,
 			const struct tsock_serve_opts *o, uint64_t incarnation)
 {

@@ -31,7 +31,7 @@ struct tsi_sleeper; /* a worker */
 
 struct tsi_sync {
 	pthread_mutex_t lock;
-	struct tsi_sleeper *asleep; /* workers; who fell asleep last is first */
+	struct tsi_sleeper *asleep; /* workers; the last to sleep is first */
 	unsigned sleepers;          /* how many these are */
 	unsigned coming;       /* workers that were woken, and are to look */
 	uint64_t woken;        /* workers, so far */

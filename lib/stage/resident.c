@@ -100,7 +100,7 @@ void tsi_residents_destroy(struct tsi_residents *t)
 	free(t);
 }
 
-/* ---- for those who make samples ---- */
+/* ---- for the threads that make samples ---- */
 
 static bool wanted(const struct tsi_residents *t, unsigned device)
 {

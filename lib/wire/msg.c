@@ -5,7 +5,7 @@
  * The body of every type is described once, in visit_*, and walked in either
  * direction.  Values that would make a reader divide by zero, overflow or read
  * beyond an array are refused here.  What a value means (an unknown join mode,
- * a batch that is too large) is for the receiver to judge, who can reply.
+ * a batch that is too large) is for the receiver to judge, which can reply.
  */
 #include "wire/msg.h"
 

@@ -3,9 +3,9 @@
  * stop_file.h - NAME.stopped, the file beside the sockets that says when the
  * stream of that name was stopped for good, and by whom.
  *
- * It is for those who read the stream then: they wait for no next producer, and
- * start none.  A process that comes later reads the stream that runs by then,
- * or starts it.  So the file says a time, and may lie there for ever.
+ * It concerns the readers of that time: they neither wait for another producer
+ * nor start one.  A process that opens the name later joins the stream that
+ * runs by then, or starts it.  So the file has a time, and needn't be removed.
  */
 #ifndef TSI_WIRE_STOP_FILE_H
 #define TSI_WIRE_STOP_FILE_H
@@ -18,7 +18,7 @@
 
 #define TSI_STOP_WHO 128 /* bytes of who stopped it */
 
-/* The stream is stopped now, by that one. */
+/* Record that who stopped the stream now. */
 int tsi_stop_file_write(const struct tsi_address *a, const char *who);
 
 /*
@@ -28,7 +28,7 @@ int tsi_stop_file_write(const struct tsi_address *a, const char *who);
 bool tsi_stop_file_since(const struct tsi_address *a, int64_t since_ns,
 			 char who[TSI_STOP_WHO]);
 
-/* TSOCK_EENDED: that one stopped the stream. */
+/* TSOCK_EENDED, with a message that who stopped the stream. */
 int tsi_stop_file_err(const struct tsi_address *a, const char *who);
 
 #endif

@@ -8,7 +8,7 @@
 
 /* ---- work that is still queued ---- */
 
-/* How the simulation orders the work of those who ask for it. */
+/* The order in which the simulation runs work. */
 static const char *mode;
 
 static void read_late(const struct reader_proc *r)

@@ -110,7 +110,7 @@ static void kill_four(const struct source *src, unsigned *seed)
 	goes_on(src->name, head);
 }
 
-/* Those who stay use every ring, so that none is freed in between. */
+/* The readers that stay use every ring, so that none is freed. */
 static void kills_at_random_moments_harm_nobody(void **state)
 {
 	static const enum transport stays[] = { HOST, SHARED, LEGACY };

@@ -49,9 +49,9 @@ static void come_again(const struct reader_proc *r)
 	assert_int_equal(proc_ended(start_witness(r)), 0);
 }
 
-/* All samples go up to GPU 0, and the others have them from there; a fourth
- * reader is on the host.  Who was told of a failure, a bit for each; again: who
- * comes once more. */
+/* All samples are copied to GPU 0, and from there to the others; a fourth reader
+ * is on the host.  Returns a bit for each reader that got an error; again has
+ * the bits of those that join once more. */
 static unsigned who_fails_of(uint32_t fanout, const char *fault, unsigned again)
 {
 	struct way w = { .fanout = fanout, .fault = fault };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_hanging.c - a GPU that is slow to answer, or never does, keeps nobody
- * waiting but those who want it.
+ * test_hanging.c - a GPU that is slow to answer, or never does, delays only the
+ * consumers that use it.
  *
  * Calls hang on demand, so this runs on the simulation alone.
  */

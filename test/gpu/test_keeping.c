@@ -2,7 +2,7 @@
 /*
  * test_keeping.c - what may be written into and kept, for readers of every
  * transport: nobody else sees it, nobody waits for it, and no byte in hand
- * changes.  Where a batch can't be kept, who holds it is told so.
+ * changes.  If a batch can't be kept, its holder gets an error.
  */
 #include "test/lib/for_each_transport.h"
 

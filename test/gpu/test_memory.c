@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_memory.c - rings on a GPU within what there is, and what was allowed:
- * who asks for more is refused with the sizes, and nobody else notices.
+ * test_memory.c - rings on a GPU fit its memory and the limit: a consumer that
+ * needs more is refused, with the sizes, and nobody else notices.
  */
 #include <dlfcn.h>
 #include <stdatomic.h>

@@ -9,8 +9,8 @@
  * ROUNDS says, and may have the stream jump over the next sample.  Each step
  * reads or writes memory once, or is one atomic operation; that is x86's order
  * too, as each thread has an atomic operation between a store of its own and
- * the next load that matters.  There is no time limit: who sleeps until it is
- * woken sleeps for ever if nobody wakes it, which Spin reports, as it does if a
+ * the next load that matters.  There is no time limit: a thread that nobody
+ * wakes sleeps for ever, which Spin reports, as it does if a
  * written sample isn't published.
  *
  * Left out by a definition, for negative controls, each of which has to fail:
@@ -143,7 +143,7 @@ inline advance()
 
 /* ---- the lock ---- */
 
-/* The views, and those who wait for a jump or the end; with the lock. */
+/* Wake the views and all that wait for a jump or the end; with the lock. */
 inline tell()
 {
 	atomic {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * conformance_descriptors.c - what libtsock relies on in CUDA between
- * processes: memory by descriptor, who may write it, and that it is left when
- * its process dies.
+ * processes: memory by descriptor, which processes may write it, and that it
+ * outlives its process.
  */
 #include "conformance.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * conformance_ipc.c - what libtsock relies on in CUDA between processes:
- * memory by legacy handle, who may open it, and the names of devices.
+ * memory by legacy handle, which processes may open it, and device names.
  *
  * What CUDA leaves undefined is asked of the simulation only.
  */
