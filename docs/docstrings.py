@@ -22,7 +22,7 @@ def paragraphs(lines):
 
 
 def second_column(paragraph):
-    """Where a table's texts begin; 0 where it is none."""
+    """The column where a table's texts begin; 0 if this isn't a table."""
     starts = [indent(line) for line in paragraph if indent(line) >= 8]
     starts += [m.start(2) for m in map(TERM.fullmatch, paragraph) if m]
     column = max(set(starts), key=starts.count, default=0)
