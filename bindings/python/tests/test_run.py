@@ -193,31 +193,46 @@ def test_the_table_is_printed(images, job):
 
 
 RANKS = """
-torch.distributed.init_process_group("gloo")
-rank = torch.distributed.get_rank()
-data = ImageFolder(sys.argv[1], EVAL)
-said = []
-for shuffle in (True, False):
-    sampler = torch.utils.data.DistributedSampler(data, shuffle=shuffle)
-    loader = DataLoader(data, 16, sampler=sampler)
-    for epoch in range(2):
-        loader.sampler.set_epoch(epoch)
-        batches = [y.tolist() for x, y in loader]
-        assert len(batches) == len(loader)
-        said.append(sum(batches, []))
-with open(os.path.join(sys.argv[2], "rank%d" % rank), "w") as f:
-    json.dump([said, data.targets], f)
-torch.distributed.destroy_process_group()
+def main(number, folder, **group):
+    torch.distributed.init_process_group("gloo", **group)
+    data = ImageFolder(folder, EVAL)
+    said = []
+    for shuffle in (True, False):
+        sampler = torch.utils.data.DistributedSampler(data, shuffle=shuffle)
+        loader = DataLoader(data, 16, sampler=sampler)
+        for epoch in range(2):
+            loader.sampler.set_epoch(epoch)
+            batches = [y.tolist() for x, y in loader]
+            assert len(batches) == len(loader)
+            said.append(sum(batches, []))
+    with open(os.path.join(sys.argv[2], "rank%d" % number), "w") as f:
+        json.dump([said, data.targets], f)
+    torch.distributed.destroy_process_group()
+
+
+def spawned(rank, folder, meet):
+    main(rank, folder, init_method=meet, rank=rank, world_size=2)
+
+
+if __name__ == "__main__":
+    if "RANK" in os.environ:
+        main(int(os.environ["RANK"]), sys.argv[1])
+    else:
+        meet = "file://" + os.path.join(sys.argv[2], "meet")
+        torch.multiprocessing.spawn(spawned, (sys.argv[1], meet), nprocs=2)
 """
 TORCHRUN = (
     *("-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"),
 )
 
 
-def test_ranks_read_a_stream_together(images, job, tmp_path, monkeypatch):
+@pytest.mark.parametrize("launcher", [TORCHRUN, ()], ids=["torchrun", "spawn"])
+def test_ranks_read_a_stream_together(
+    launcher, images, job, tmp_path, monkeypatch
+):
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     monkeypatch.setenv("GLOO_SOCKET_IFNAME", "lo")
-    _, log = job(RANKS, images, tmp_path, launcher=TORCHRUN)
+    _, log = job(RANKS, images, tmp_path, launcher=launcher)
     ranks = [
         json.loads((tmp_path / ("rank%d" % i)).read_text()) for i in (0, 1)
     ]
@@ -280,6 +295,7 @@ def test_a_module_runs_as_python_would_run_it(tmp_path, monkeypatch):
         (["-m"], "no module behind -m"),
         (["--sever", "x.py"], "no option --sever"),
         (["nowhere/x.py"], "no file nowhere/x.py"),
+        (["."], ". is a folder without a __main__.py"),
         (["-m", "tsock_nowhere"], "no module tsock_nowhere"),
         (["-m", "a..b"], "no module a..b"),
     ],

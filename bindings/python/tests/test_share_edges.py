@@ -169,6 +169,8 @@ def test_a_name_isn_t_empty(images, cache):  # noqa: F811
     for native in (True, False):
         with pytest.raises(ValueError, match="name"):
             tsock.share(loader, name="", native=native)
+    with pytest.raises(TypeError, match="name 3: a stream's name is a string"):
+        tsock.share(loader, name=3)
 
 
 def test_a_shared_loader_is_returned_and_explained(

@@ -9,13 +9,13 @@ what they are.
 from __future__ import annotations
 
 import importlib.util
-import logging
 import os
 import runpy
 import sys
 from typing import NamedTuple, Optional
 
 from .sharing.patch import Patch
+from .sharing.spawned import log_to_stderr
 
 USAGE = """\
 usage: python -m tsock.run [--serve] [-v] SCRIPT [ARGUMENT ...]
@@ -79,6 +79,10 @@ def _check(command: Command) -> None:
     if not command.module:
         if not os.path.exists(target):
             raise Wrong("no file %s" % target)
+        if os.path.isdir(target) and not os.path.isfile(
+            os.path.join(target, "__main__.py")
+        ):
+            raise Wrong("%s is a folder without a __main__.py" % target)
         return
     try:
         there = importlib.util.find_spec(target) is not None
@@ -90,15 +94,6 @@ def _check(command: Command) -> None:
         there = False
     if not there:
         raise Wrong("no module %s" % target)
-
-
-def _log_to_stderr() -> None:
-    log = logging.getLogger("tsock")
-    handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("tsock.run: %(message)s"))
-    log.addHandler(handler)
-    log.setLevel(logging.INFO)
-    log.propagate = False
 
 
 def execute(command: Command) -> None:
@@ -125,7 +120,7 @@ def main(argv: list[str]) -> int:
     except Wrong as e:
         print("tsock.run: %s\n%s" % (e, USAGE), end="", file=sys.stderr)
         return 2
-    _log_to_stderr()
+    log_to_stderr()
     patch = Patch(command.serve, command.table)
     patch.install()
     try:

@@ -24,6 +24,7 @@ inside      loaders round a loader of torch
 hooks       objects of frameworks whose methods make loaders
 seen        what a loader was, so that a change is noticed
 patch       torch's DataLoader, in a script that tsock.run runs
+spawned     the ranks that such a script starts
 explain     the table of parts, with what they cost
 share       which of them a script gets
 """

@@ -22,7 +22,7 @@ from typing import Any, Callable, Optional, Sequence
 
 from .. import errors
 from ..loader import DataLoader
-from . import cuts, datasets, native, served, webdataset
+from . import cuts, datasets, native, served, spawned, webdataset
 from .datasets import known
 from .explain import explain
 from .look import is_torchs, look
@@ -67,9 +67,7 @@ class _Kept:
 
 def _say(line: str, *values: Any) -> None:
     """Once for all ranks of a job."""
-    level = (
-        logging.INFO if os.environ.get("RANK", "0") == "0" else logging.DEBUG
-    )
+    level = logging.INFO if spawned.is_first() else logging.DEBUG
     _log.log(level, line, *values)
 
 
@@ -99,16 +97,18 @@ class Patch:
         self._pid = os.getpid()
         self._lock = threading.RLock()
         self._open: weakref.WeakSet[DataLoader[Any]] = weakref.WeakSet()
-        self._finder = _Finder(self)
+        self._finder = _Finder()
+        self._patched = {_MODULE: self.apply, spawned.MODULE: self.apply_ranks}
         self._kind: Any = None
         self._own: Callable[[Any], Any] = iter
 
     def install(self) -> None:
         """Now, or when the script imports torch."""
-        if _MODULE in sys.modules:
-            self.apply(sys.modules[_MODULE])
-        else:
-            sys.meta_path.insert(0, self._finder)
+        for name, apply in self._patched.items():
+            if name in sys.modules:
+                apply(sys.modules[name])
+            else:
+                self._finder.wait_for(name, apply)
 
     def apply(self, module: types.ModuleType) -> None:
         kind: Any = module.DataLoader
@@ -125,12 +125,15 @@ class Patch:
         self._kind, self._own = kind, own
         kind.__iter__ = __iter__
 
+    def apply_ranks(self, module: types.ModuleType) -> None:
+        spawned.patch(module, self._serve, self._table, self._is_here)
+
     def close(self) -> None:
         """Leave all streams; torch's own iterators from here on."""
-        if self._finder in sys.meta_path:
-            sys.meta_path.remove(self._finder)
+        self._finder.close()
         if self._kind is not None:
             self._kind.__iter__ = self._own
+        spawned.restore()
         for made in list(self._open):
             made.close()
 
@@ -232,10 +235,22 @@ def _is_of_one_rank(loader: Any, error: Exception) -> bool:
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """Finds torch's module once, and has it patched when it is there."""
+    """Finds modules of torch once, and has them patched when they are there."""
 
-    def __init__(self, patch: Patch) -> None:
-        self._patch = patch
+    def __init__(self) -> None:
+        self._wanted: dict[str, Callable[[types.ModuleType], None]] = {}
+
+    def wait_for(
+        self, name: str, apply: Callable[[types.ModuleType], None]
+    ) -> None:
+        if not self._wanted:
+            sys.meta_path.insert(0, self)
+        self._wanted[name] = apply
+
+    def close(self) -> None:
+        self._wanted.clear()
+        if self in sys.meta_path:
+            sys.meta_path.remove(self)
 
     def find_spec(
         self,
@@ -243,16 +258,17 @@ class _Finder(importlib.abc.MetaPathFinder):
         path: Optional[Sequence[str]],
         target: Optional[types.ModuleType] = None,
     ) -> Optional[importlib.machinery.ModuleSpec]:
-        if name != _MODULE:
+        apply = self._wanted.pop(name, None)
+        if apply is None:
             return None
-        sys.meta_path.remove(self)
+        # This finder has nothing of that name any more, the next ones have.
         spec = importlib.util.find_spec(name)
         if spec is not None and spec.loader is not None:
             run: Any = spec.loader.exec_module
 
             def exec_module(module: types.ModuleType) -> None:
                 run(module)
-                self._patch.apply(module)
+                apply(module)
 
             spec.loader.exec_module = exec_module  # type: ignore[method-assign]
         return spec

@@ -39,6 +39,14 @@ def _seed(value: Any) -> int:
     return seed
 
 
+def _name(value: Any) -> str:
+    if not isinstance(value, (str, os.PathLike)):
+        raise TypeError("name %r: a stream's name is a string" % (value,))
+    text = os.fspath(value)
+    check_name(text)
+    return text
+
+
 def _native(
     plan: Plan, name: Optional[str], more: dict[str, Any]
 ) -> DataLoader[Any]:
@@ -110,9 +118,7 @@ def share(
         raise ValueError("native=%r: it is 'auto', True or False" % (native,))
     if seed is not None:
         seed = _seed(seed)
-    text = None if name is None else os.fspath(name)
-    if text is not None:
-        check_name(text)
+    text = None if name is None else _name(name)
     if isinstance(loader, DataLoader):
         return loader
     served.refuse_inside_host("tsock.share")
