@@ -5,13 +5,23 @@
 #include "run/members.h"
 
 #include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 #include "base/err.h"
 
 struct tsi_members {
+	const struct tsi_index *index;
 	uint64_t *first; /* [classes + 1], where a class begins */
-	uint32_t *row;   /* samples by class; NULL: they lie so by themselves */
+	/* Samples by class, either of the two; unused if they lie so anyway.
+	 * No page of it is touched before it is filled. */
+	uint32_t *row;
+	uint64_t *wide_row; /* of more than 2^32 samples */
+	bool by_class;
+	atomic_bool listed;
+	pthread_mutex_t lock; /* of listing */
 };
 
 /* Count the samples of each class; true: samples lie by class. */
@@ -35,53 +45,68 @@ static bool count_classes(struct tsi_members *m, const struct tsi_index *x)
 	return by_class;
 }
 
-static int sort_rows(struct tsi_members *m, const struct tsi_index *x)
+/*
+ * first[c] is where the next sample of class c goes, so that behind the last one
+ * it is where class c + 1 begins.
+ */
+static void sort_rows(struct tsi_members *m, const struct tsi_index *x)
 {
 	uint64_t n = tsi_index_count(x);
-	uint32_t classes = tsi_index_classes(x);
 	int64_t label[TSI_INDEX_RUN];
-	uint64_t *next;
 
-	if (n > UINT32_MAX)
-		return tsi_err(TSOCK_EARG,
-			       "%" PRIu64 " samples that don't lie by class: "
-			       "%u are the most",
-			       n, UINT32_MAX);
-	next = calloc(classes, sizeof(*next));
-	m->row = malloc(n * sizeof(*m->row));
-	if (!next || !m->row) {
-		free(next);
-		return tsi_err(TSOCK_ENOMEM,
-			       "no memory for %" PRIu64 " files by class", n);
-	}
-	for (uint32_t c = 0; c < classes; c++)
-		next[c] = m->first[c];
 	for (uint64_t i = 0; i < n; i += TSI_INDEX_RUN) {
 		unsigned some = tsi_index_label_run(x, i, label);
 
-		for (unsigned k = 0; k < some; k++)
-			m->row[next[label[k]]++] = (uint32_t)(i + k);
+		for (unsigned k = 0; k < some; k++) {
+			uint64_t at = m->first[label[k]]++;
+
+			if (m->row)
+				m->row[at] = (uint32_t)(i + k);
+			else
+				m->wide_row[at] = i + k;
+		}
 	}
-	free(next);
-	return 0;
+	for (uint32_t c = tsi_index_classes(x); c; c--)
+		m->first[c] = m->first[c - 1];
+	m->first[0] = 0;
+}
+
+/* Made when it is first asked for: few streams ever ask. */
+static void list(const struct tsi_members *is)
+{
+	struct tsi_members *m = (struct tsi_members *)(uintptr_t)is;
+
+	if (atomic_load_explicit(&m->listed, memory_order_acquire))
+		return;
+	pthread_mutex_lock(&m->lock);
+	if (!atomic_load_explicit(&m->listed, memory_order_relaxed)) {
+		m->by_class = count_classes(m, m->index);
+		if (!m->by_class)
+			sort_rows(m, m->index);
+		atomic_store_explicit(&m->listed, true, memory_order_release);
+	}
+	pthread_mutex_unlock(&m->lock);
 }
 
 int tsi_members_create(const struct tsi_index *x, struct tsi_members **out)
 {
 	struct tsi_members *m = calloc(1, sizeof(*m));
-	int err = 0;
+	uint64_t n = tsi_index_count(x);
 
 	if (!m)
 		return tsi_err(TSOCK_ENOMEM, "no memory for the data set");
+	pthread_mutex_init(&m->lock, NULL);
+	m->index = x;
 	m->first = calloc((size_t)tsi_index_classes(x) + 1, sizeof(*m->first));
-	if (!m->first)
-		err = tsi_err(TSOCK_ENOMEM, "no memory for %u classes",
-			      tsi_index_classes(x));
-	else if (!count_classes(m, x))
-		err = sort_rows(m, x);
-	if (err) {
+	if (n <= UINT32_MAX)
+		m->row = malloc(n * sizeof(*m->row));
+	else
+		m->wide_row = malloc(n * sizeof(*m->wide_row));
+	if (!m->first || (n && !m->row && !m->wide_row)) {
 		tsi_members_destroy(m);
-		return err;
+		return tsi_err(TSOCK_ENOMEM,
+			       "no memory for %" PRIu64 " files of %u classes",
+			       n, tsi_index_classes(x));
 	}
 	*out = m;
 	return 0;
@@ -91,6 +116,8 @@ void tsi_members_destroy(struct tsi_members *m)
 {
 	if (!m)
 		return;
+	pthread_mutex_destroy(&m->lock);
+	free(m->wide_row);
 	free(m->row);
 	free(m->first);
 	free(m);
@@ -98,12 +125,17 @@ void tsi_members_destroy(struct tsi_members *m)
 
 uint64_t tsi_members_count(const struct tsi_members *m, uint64_t label)
 {
+	list(m);
 	return m->first[label + 1] - m->first[label];
 }
 
 uint64_t tsi_members_at(const struct tsi_members *m, uint64_t label, uint64_t k)
 {
-	uint64_t i = m->first[label] + k;
+	uint64_t i;
 
-	return m->row ? m->row[i] : i;
+	list(m);
+	i = m->first[label] + k;
+	if (m->by_class)
+		return i;
+	return m->row ? m->row[i] : m->wide_row[i];
 }

@@ -2,7 +2,8 @@
 /*
  * members.h - the samples of a data set by their classes.
  *
- * Immutable: any thread may ask.
+ * Any thread may ask.  The list is made when it is first asked for, which takes
+ * a look at the labels of all samples.
  */
 #ifndef TSI_RUN_MEMBERS_H
 #define TSI_RUN_MEMBERS_H
@@ -12,8 +13,9 @@
 struct tsi_members;
 
 /*
- * Takes 4 bytes of memory a sample, or none where samples lie by class anyway.
- * Fails with EARG (more than 2^32 samples that don't), ENOMEM.
+ * Reserves 4 bytes of memory a sample, 8 of more than 2^32, which are used only
+ * by a list of samples that don't lie by class anyway.  Fails with ENOMEM.  x
+ * must outlive it.
  */
 int tsi_members_create(const struct tsi_index *x, struct tsi_members **out);
 
