@@ -46,8 +46,8 @@ static int prepare_recipe(struct tsi_image *img)
 	img->draws = calloc(img->opts.recipe->draws + 1, sizeof(double));
 	if (!img->draws)
 		return tsi_err(TSOCK_ENOMEM, "no memory for an image decoder");
-	tsi_canvas_init(&img->canvas, TSI_SIMD_BEST);
-	tsi_canvas_init(&img->source, TSI_SIMD_BEST);
+	tsi_canvas_init(&img->canvas, tsi_simd_best());
+	tsi_canvas_init(&img->source, tsi_simd_best());
 	img->canvas.resample = img->resample;
 	img->canvas.pillow12 = img->passes == TSI_PASSES_12;
 	return 0;
