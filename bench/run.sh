@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # run.sh - run one benchmark, or all:
-# run.sh decode|entropy|pixels|packed|fast|read|claims|handoff|share|gpu|against|cores|start|scripts|serve|batch|recipes|formats|data|all
+# run.sh decode|entropy|pixels|packed|fast|read|claims|handoff|share|scale|gpu|against|cores|start|scripts|serve|batch|recipes|formats|data|all
 # run.sh compare|jobs [PEER...], which all leaves out
 #
 # Builds nothing: `make bench` and `make bench-NAME` do, and call this.
@@ -112,6 +112,10 @@ bench()
 		generated
 		streams "$B/bench/share" "$B/bin/tsock-producer" "$data"
 		;;
+	scale)
+		need "$B/bench/scale"
+		streams "$B/bench/scale"
+		;;
 	gpu)
 		if [ ! -x "$B/bench/gpu" ]; then
 			echo "skipped: $B was built without CUDA" >&2
@@ -194,7 +198,7 @@ bench()
 		;;
 	*)
 		echo "usage: bench/run.sh" \
-			"decode|entropy|pixels|packed|fast|read|claims|handoff|share|gpu|against|cores|start|scripts|serve|batch|recipes|formats|data|all" \
+			"decode|entropy|pixels|packed|fast|read|claims|handoff|share|scale|gpu|against|cores|start|scripts|serve|batch|recipes|formats|data|all" \
 			"or compare|jobs [PEER...]" >&2
 		return 2
 		;;
@@ -230,7 +234,7 @@ awk -v cpus="$(nproc)" '$1 > 0.5 * cpus { print "note: load average " $1 \
 	": others use this machine, expect noise" }' /proc/loadavg
 case ${1:-all} in
 all)
-	for name in decode entropy pixels packed fast read claims handoff share gpu \
+	for name in decode entropy pixels packed fast read claims handoff share scale gpu \
 		against cores start scripts serve batch recipes formats data; do
 		one $name
 	done

@@ -13,6 +13,15 @@
 /* Samples that a worker claims, more or less, before the next one is awake. */
 #define EACH 8
 
+/*
+ * How many workers one thread wakes at a time.  Each of them, when it goes off
+ * with a sample, does the same if there are samples left for others
+ * (tsi_readers_mind_sleepers()), so n of them are awake after log2(n) wake-ups
+ * one after the other; and where samples are cheap, the first ones have taken
+ * them all before the others are woken for nothing.
+ */
+#define FORK 2
+
 struct tsi_sleeper {
 	struct tsi_sleeper *next;
 	pthread_cond_t wake;
@@ -79,6 +88,10 @@ void tsi_sync_wake_workers(struct tsi_sync *s, uint64_t samples)
 {
 	uint64_t enough = samples < EACH ? 1 : samples / EACH;
 
+	/* None is lost by waking fewer: at least one is coming, and that one
+	 * looks at what is left after it. */
+	if (enough > s->coming + FORK)
+		enough = s->coming + FORK;
 	while (s->asleep && s->coming < enough)
 		wake_one(s);
 }
@@ -140,7 +153,7 @@ void tsi_sync_wait_room(struct tsi_sync *s, int64_t until_ns)
 
 void tsi_sync_wait_staged(struct tsi_sync *s, int64_t until_ns)
 {
-	tsi_sync_wait_head(s, 0, until_ns);
+	tsi_sync_wait_head(s, TSI_NEVER, until_ns);
 }
 
 /*

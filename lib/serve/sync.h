@@ -59,9 +59,10 @@ void tsi_sync_pass(struct tsi_sync *s);
 /* ---- with the lock held ---- */
 
 /*
- * There are so many samples to claim: wake as many workers as will take them.
- * One is woken even if there is none, to see what has changed.  Workers that
- * were woken before and have yet to look are counted in.
+ * There are so many samples to claim: wake workers to take them, never more
+ * than will find some, and two at the most.  One is woken even if there is no
+ * sample, to see what has changed.  Workers that were woken before and have yet
+ * to look are counted in.
  *
  * So nobody sleeps in vain if a worker that is woken, before it goes off, wakes
  * others for the samples that it leaves, or states what those that sleep wait
@@ -83,8 +84,8 @@ void tsi_sync_wake_stages(struct tsi_sync *s);
 void tsi_sync_wait_room(struct tsi_sync *s, int64_t until_ns);
 void tsi_sync_wait_staged(struct tsi_sync *s, int64_t until_ns);
 
-/* As tsi_sync_wait_staged(), of a stage that only a head of the base ring helps
- * that is at `head` or beyond; TSI_NEVER: none does. */
+/* As tsi_sync_wait_staged(), of a stage that a head of the base ring helps, too,
+ * if it is at `head` or beyond; TSI_NEVER: none does. */
 void tsi_sync_wait_head(struct tsi_sync *s, uint64_t head, int64_t until_ns);
 
 /* Does a stage wait for this head of the base ring?  For what goes on without

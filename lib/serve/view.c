@@ -184,6 +184,17 @@ bool tsi_view_await(const struct tsi_view *v, const struct tsi_view *o,
 	       o->age == age && o->kind == TSI_STAGE_UPLOAD;
 }
 
+/* The first head of the base ring that gives the view a sample.  None does to
+ * a view without readers, or to one that is made of another view. */
+static uint64_t next_input(const struct tsi_view *v)
+{
+	const struct tsi_membership *m = v->table->membership;
+
+	if (v->source || !tsi_membership_active(m, v->id))
+		return TSI_NEVER;
+	return tsi_membership_claimed(m, v->id) + 1;
+}
+
 void tsi_view_wait(const struct tsi_view *v)
 {
 	struct tsi_view_table *t = v->table;
@@ -192,7 +203,7 @@ void tsi_view_wait(const struct tsi_view *v)
 	if (tsi_membership_has_input(t->membership, v->id))
 		tsi_readers_wait(t->readers, v->id, INT64_MAX);
 	else
-		tsi_sync_wait_staged(t->sync, INT64_MAX);
+		tsi_sync_wait_head(t->sync, next_input(v), INT64_MAX);
 }
 
 /* Samples that are worth waking for.  A quarter of a ring leaves room for what

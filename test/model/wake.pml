@@ -4,14 +4,14 @@
  * lib/serve/sync.c, gate.c and the claims of server.c do it.  For Spin; run.sh
  * says which variants there are.
  *
- * A reader frees M slots, one at a time; there are more workers than slots.
- * None of M samples is written before all of them are claimed, so nothing comes
- * of it if a worker sleeps while there is a slot for it.  The reader tells of a
- * slot only if what the workers state that they wait for is right; and that
- * changes once, as it does when somebody joins.  One worker may give up at any
- * time, as its time limit says.  At the end all workers have to hear of it.
- * Nobody is woken by time: the server's ticks are left out, and Spin reports who
- * sleeps for ever.
+ * A reader frees M slots, one at a time; there are more workers than slots, and
+ * so few are woken at a time that these have to wake the others.  None of M
+ * samples is written before all of them are claimed, so nothing comes of it if a
+ * worker sleeps while there is a slot for it.  The reader tells of a slot only if
+ * what the workers state that they wait for is right; and that changes once, as
+ * it does when somebody joins.  One worker may give up at any time, as its time
+ * limit says.  At the end all workers have to hear of it.  Nobody is woken by
+ * time: the server's ticks are left out, and Spin reports who sleeps for ever.
  *
  * Left out by a definition, for negative controls, each of which has to fail:
  *
@@ -25,12 +25,13 @@
  */
 #define M 3
 #define W 4
-#define EACH 2 /* samples for which one worker is woken */
+#define EACH 1 /* samples for which one worker is woken */
+#define FORK 1 /* workers that are woken at a time */
 
 bool mutex;
 bool asleep[W]; /* and nobody has woken it */
 bool woken[W];
-byte coming;
+byte coming, enough; /* enough: of wake_workers() */
 byte room, freed, claimed;
 byte cause, stated = 99; /* what is waited for, and what is said of it */
 bool event, ended;
@@ -61,20 +62,22 @@ inline wake_one()
 }
 
 #define SOME_SLEEP (asleep[0] || asleep[1] || asleep[2] || asleep[3])
-#define ENOUGH (room < EACH -> 1 : room / EACH)
+#define WORK (room < EACH -> 1 : room / EACH)
 
 inline wake_workers()
 {
 	atomic {
+	enough = (WORK < coming + FORK -> WORK : coming + FORK);
 	do
 #ifdef NO_ONE
-	:: SOME_SLEEP && room > 0 && coming < ENOUGH -> wake_one()
+	:: SOME_SLEEP && room > 0 && coming < enough -> wake_one()
 	:: else -> break
 #else
-	:: SOME_SLEEP && coming < ENOUGH -> wake_one()
+	:: SOME_SLEEP && coming < enough -> wake_one()
 	:: else -> break
 #endif
-	od
+	od;
+	enough = 0
 	}
 }
 

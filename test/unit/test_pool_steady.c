@@ -314,6 +314,32 @@ static void few_locks_are_taken_for_a_reader_of_float32(void **state)
 	fill_ring(TSOCK_F32, SEVERAL);
 }
 
+/* The view that the first reader had is kept for a while. */
+static void no_lock_is_taken_for_a_view_that_nobody_reads(void **state)
+{
+	struct tsock_opts o = TSOCK_OPTS_INIT;
+	struct tsi_service *s;
+	tsock *t = NULL, *u;
+	uint64_t locked;
+
+	(void)state;
+	if (SANITIZED || !has_uring())
+		skip();
+	put_folder();
+	s = start(2, RING, TSOCK_F32, &t);
+	o.batch_size = BATCH;
+	if (tsock_open("steady", &o, &u) || tsock_begin(u))
+		fail_msg("%s", tsock_errmsg());
+	tsock_close(t);
+	wait_produced(s, WARM);
+	locked = atomic_load(&locks);
+	wait_produced(s, RING);
+	locked = atomic_load(&locks) - locked;
+	tsock_close(u);
+	tsi_service_close(s);
+	assert_in_range(locked, 0, (RING - WARM) / FEW);
+}
+
 #define in_a_tree(test) \
 	cmocka_unit_test_setup_teardown(test, worker_make_root, \
 					worker_remove_root)
@@ -327,6 +353,7 @@ int main(void)
 		in_a_tree(no_lock_is_taken_in_a_shuffled_order),
 		in_a_tree(no_lock_is_taken_for_a_part_of_a_file),
 		in_a_tree(few_locks_are_taken_for_a_reader_of_float32),
+		in_a_tree(no_lock_is_taken_for_a_view_that_nobody_reads),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

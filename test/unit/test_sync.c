@@ -153,8 +153,11 @@ static void a_stage_that_no_head_helps_is_not_told(void **state)
 	tsi_sync_wait_head(&production_sync, TSI_NEVER, 1);
 	assert_false(tsi_sync_stage_wants(&production_sync, TSI_NEVER - 1));
 	assert_false(tsi_sync_stage_wants(&production_sync, TSI_NEVER));
-	/* One that any head helps is. */
+	/* Nor is one that waits for other things than heads. */
 	tsi_sync_wait_staged(&production_sync, 1);
+	assert_false(tsi_sync_stage_wants(&production_sync, 0));
+	/* One that any head helps is. */
+	tsi_sync_wait_head(&production_sync, 0, 1);
 	assert_true(tsi_sync_stage_wants(&production_sync, 0));
 	tsi_sync_unlock(&production_sync);
 	production_end();
@@ -193,20 +196,25 @@ static void start_sleepers(pthread_t *t, unsigned n)
 	wait_for_sleepers(n);
 }
 
-/* So many of n sleeping workers are woken for so many samples. */
-static void wakes(unsigned n, uint64_t samples, unsigned expected)
+static void wake(uint64_t samples, unsigned n, unsigned expected)
+{
+	tsi_sync_wake_workers(&production_sync, samples);
+	assert_int_equal(n - tsi_sync_sleepers(&production_sync), expected);
+}
+
+/* So many of n sleeping workers are woken for so many samples: at once, and by
+ * whoever looks again before they do. */
+static void wakes(unsigned n, uint64_t samples, unsigned expected,
+		  unsigned again)
 {
 	pthread_t t[WORKERS];
 
 	production_begin_with_reader();
 	start_sleepers(t, n);
 	tsi_sync_lock(&production_sync);
-	tsi_sync_wake_workers(&production_sync, samples);
-	assert_int_equal(n - tsi_sync_sleepers(&production_sync), expected);
-	/* They have yet to look, and are enough. */
-	tsi_sync_wake_workers(&production_sync, samples);
-	assert_int_equal(n - tsi_sync_sleepers(&production_sync), expected);
-	assert_int_equal(production_sync.woken, expected);
+	wake(samples, n, expected);
+	wake(samples, n, again);
+	assert_int_equal(production_sync.woken, again);
 	tsi_sync_wake_all_workers(&production_sync);
 	assert_int_equal(tsi_sync_sleepers(&production_sync), 0);
 	tsi_sync_unlock(&production_sync);
@@ -216,18 +224,25 @@ static void wakes(unsigned n, uint64_t samples, unsigned expected)
 	production_end();
 }
 
-static void as_many_workers_are_woken_as_there_are_samples_for(void **state)
+static void no_more_workers_are_woken_than_there_are_samples_for(void **state)
 {
 	(void)state;
-	wakes(1, 0, 1);
-	wakes(1, 1000, 1);
-	wakes(8, 0, 1);
-	wakes(8, 16, 2);
-	wakes(WORKERS, 0, 1);
-	wakes(WORKERS, 1, 1);
-	wakes(WORKERS, 16, 2);
-	wakes(WORKERS, 64, 8);
-	wakes(WORKERS, 100000, WORKERS);
+	wakes(1, 0, 1, 1);
+	wakes(1, 1000, 1, 1);
+	wakes(8, 0, 1, 1);
+	wakes(8, 16, 2, 2);
+	wakes(WORKERS, 0, 1, 1);
+	wakes(WORKERS, 1, 1, 1);
+	wakes(WORKERS, 16, 2, 2);
+	wakes(WORKERS, 24, 2, 3);
+}
+
+/* The others are theirs to wake. */
+static void two_workers_are_woken_at_a_time(void **state)
+{
+	(void)state;
+	wakes(WORKERS, 64, 2, 4);
+	wakes(WORKERS, 100000, 2, 4);
 }
 
 static void a_worker_that_waits_no_longer_is_woken_by_nobody(void **state)
@@ -260,7 +275,8 @@ int main(void)
 			who_would_sleep_for_what_is_published_at_once_does_not),
 		cmocka_unit_test(a_stage_that_no_head_helps_is_not_told),
 		cmocka_unit_test(
-			as_many_workers_are_woken_as_there_are_samples_for),
+			no_more_workers_are_woken_than_there_are_samples_for),
+		cmocka_unit_test(two_workers_are_woken_at_a_time),
 		cmocka_unit_test(
 			a_worker_that_waits_no_longer_is_woken_by_nobody),
 	};
