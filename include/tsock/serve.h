@@ -17,6 +17,7 @@
 
 #include "common.h"
 #include "stats.h"
+#include "table.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -77,12 +78,17 @@ struct tsock_serve_opts {
 				 * from the first one on; 0: any time */
 	uint32_t reserved;      /* 0 */
 	uint64_t bad_files;     /* that are known: tsock_serve_bad_files() */
+	/* Describes or fills in a table of all samples (table.h), called by one
+	 * thread at a time, a thread of the server's; what it fails with is the
+	 * consumer's error.  NULL: there are no tables. */
+	int (*table)(void *arg, struct tsock_serve_table *t);
+	void *table_arg;
 };
 #define TSOCK_SERVE_OPTS_INIT \
 	{ \
 		sizeof(struct tsock_serve_opts), 0, NULL, 0, 0, 0, NULL, 0, 0, \
 			0, 0, 0, 0, 0, 0, 0, NULL, 0, 0, 0, 0, 0, 0, 0, NULL, \
-			0, 0, 0, 0 \
+			0, 0, 0, 0, NULL, NULL \
 	}
 
 /*

@@ -108,5 +108,6 @@
 #include "stats.h"    /* what streams there are, and how they do */
 #include "order.h"    /* orders and ranks' parts, without a stream */
 #include "ragged.h"   /* batches with shapes of their own */
+#include "table.h"    /* labels and names of all samples */
 
 #endif

@@ -41,6 +41,9 @@ const struct tsi_sized tsi_sized_rank_opts =
 const struct tsi_sized tsi_sized_gpu_samples =
 	TYPE(struct tsock_gpu_samples, "from",
 	     "start from TSOCK_GPU_SAMPLES_INIT", arg);
+const struct tsi_sized tsi_sized_table_info =
+	TYPE(struct tsock_table_info, "out",
+	     "set out.size to sizeof(struct tsock_table_info)", field);
 
 static uint32_t size_of(const void *caller)
 {

@@ -2,8 +2,8 @@
 /*
  * handshake.c - connections on the descriptor socket: peers become readers.
  *
- * A peer with a good token gets its claim, whose true start is fixed here, and
- * its descriptors.  No peer waits for another one that sends nothing.
+ * A peer with an offer's token gets its claim, whose true start is fixed here,
+ * and its descriptors; one with a table's token gets that one's memory.  No peer waits for another one that sends nothing.
  */
 #include "serve/handshake.h"
 
@@ -68,6 +68,25 @@ static int accept_reader(struct tsi_handshake *h, const struct tsi_peer *peer)
 	return 0;
 }
 
+/* A peer with the token of a table gets its memory; false: it has none. */
+static bool give_table(struct tsi_handshake *h, const struct tsi_peer *peer)
+{
+	struct tsi_reply a = {
+		.incarnation = h->incarnation,
+		/* It needs no other sign of life; both ends close it. */
+		.keep_sock = peer->pidfd < 0 || peer->keep_sock,
+	};
+	int fd = tsi_tables_fd(h->tables, peer->token);
+
+	if (fd < 0)
+		return false;
+	tsi_fdpass_reply(peer->sock, &a, &fd, 1);
+	if (peer->pidfd >= 0)
+		close(peer->pidfd);
+	close(peer->sock);
+	return true;
+}
+
 /* True when the connection is dealt with: accepted, refused or closed. */
 static bool receive(struct tsi_handshake *h, int sock)
 {
@@ -78,6 +97,8 @@ static bool receive(struct tsi_handshake *h, int sock)
 		return false;
 	if (!err) {
 		peer.sock = sock;
+		if (give_table(h, &peer))
+			return true;
 		err = accept_reader(h, &peer);
 		if (!err)
 			return true;
@@ -230,9 +251,12 @@ unsigned tsi_handshake_poll(const struct tsi_handshake *h, int listener,
 }
 
 void tsi_handshake_init(struct tsi_handshake *h, struct tsi_readers *readers,
-			struct tsi_offers *offers)
+			struct tsi_offers *offers,
+			const struct tsi_tables *tables)
 {
-	*h = (struct tsi_handshake){ .readers = readers, .offers = offers };
+	*h = (struct tsi_handshake){ .readers = readers,
+				     .offers = offers,
+				     .tables = tables };
 	for (unsigned i = 0; i < TSI_PENDING_CONNS; i++)
 		h->pending[i].sock = -1;
 }

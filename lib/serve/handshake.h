@@ -12,6 +12,7 @@
 
 #include "serve/offers.h"
 #include "serve/readers.h"
+#include "serve/tables.h"
 
 #define TSI_PENDING_CONNS 64
 
@@ -26,6 +27,7 @@ struct tsi_handshake {
 	struct tsi_pending_conn pending[TSI_PENDING_CONNS];
 	struct tsi_readers *readers;
 	struct tsi_offers *offers;
+	const struct tsi_tables *tables;
 	int event; /* that a reader writes to wake the control thread */
 	uint64_t incarnation;
 	int64_t paused_ms; /* for want of descriptors nothing is accepted ... */
@@ -33,7 +35,8 @@ struct tsi_handshake {
 };
 
 void tsi_handshake_init(struct tsi_handshake *h, struct tsi_readers *readers,
-			struct tsi_offers *offers);
+			struct tsi_offers *offers,
+			const struct tsi_tables *tables);
 
 /* Before the first peer: what every reader is told. */
 void tsi_handshake_begin(struct tsi_handshake *h, int event,
@@ -43,8 +46,9 @@ void tsi_handshake_close(struct tsi_handshake *h);
 
 /*
  * Accept the listener's connections that wait, and read the tokens that came: a
- * peer with a good token becomes a reader.  The lock is given up while the
- * record of a new reader is written.
+ * peer with the token of an offer becomes a reader, and one with the token of a
+ * table gets its memory.  The lock is given up while the record of a new reader
+ * is written.
  */
 void tsi_handshake_serve(struct tsi_handshake *h, int listener, int64_t now_ms);
 

@@ -23,11 +23,13 @@
 
 /* ---- what is said of the stream ---- */
 
-/* The texts that META asks for: the class names, then the identity. */
+/* The texts that META asks for: the class names, then the identity, then what
+ * else the producer can do. */
 static int copy_texts(struct tsi_messages *t, const struct tsock_serve_opts *o)
 {
 	const char *identity = o->identity ? o->identity : "";
-	size_t bytes = strlen(identity) + 1, at = 0;
+	size_t can = o->table ? sizeof(TSI_CAN_TABLES) : 0;
+	size_t said = strlen(identity) + 1, at = 0, bytes = said + can;
 
 	for (uint32_t i = 0; i < o->nclasses; i++)
 		bytes += strlen(o->classes[i]) + 1;
@@ -45,7 +47,8 @@ static int copy_texts(struct tsi_messages *t, const struct tsock_serve_opts *o)
 		memcpy(t->meta + at, o->classes[i], len);
 		at += len;
 	}
-	memcpy(t->meta + at, identity, bytes - at);
+	memcpy(t->meta + at, identity, said);
+	memcpy(t->meta + at + said, TSI_CAN_TABLES, can);
 	t->stream.nclasses = o->nclasses;
 	t->stream.meta_bytes = (uint32_t)bytes;
 	return 0;
@@ -300,6 +303,21 @@ static void answer_leave(struct tsi_messages *t, struct tsi_msg *m)
 	m->type = TSI_LEFT;
 }
 
+static void answer_table(struct tsi_messages *t, struct tsi_msg *m)
+{
+	struct tsi_msg_table q = m->u.table;
+	struct tsi_msg_table_data out;
+	int err = tsi_tables_find(t->tables, &q, &out);
+
+	if (err && err != TSOCK_EAGAIN) {
+		answer_error(m, err);
+		return;
+	}
+	m->type = err ? TSI_WAIT : TSI_TABLE_DATA;
+	if (!err)
+		m->u.table_data = out;
+}
+
 static void answer_stats(struct tsi_messages *t, struct tsi_msg *m)
 {
 	m->type = TSI_STATS_DATA;
@@ -374,6 +392,9 @@ static bool answer(struct tsi_messages *t, struct tsi_msg *m)
 		return true;
 	case TSI_STOP:
 		answer_stop(t, m);
+		return true;
+	case TSI_TABLE:
+		answer_table(t, m);
 		return true;
 	case TSI_WHOM:
 		answer_whom(t, m);

@@ -12,6 +12,7 @@
 #include "serve/readers.h"
 #include "serve/sockets.h"
 #include "serve/stats.h"
+#include "serve/tables.h"
 #include "serve/view_table.h"
 #include "serve/waits.h"
 #include "serve/warnings.h"
@@ -29,8 +30,9 @@ struct tsi_messages {
 	const struct tsi_sockets *sockets;
 	const struct tsi_stats *stats;
 	struct tsi_waits *waits;
+	struct tsi_tables *tables;
 	struct tsi_msg_stream stream; /* the reply to HELLO */
-	uint8_t *meta;                /* class names */
+	uint8_t *meta;                /* class names and other texts */
 	struct tsi_warnings warnings;
 };
 

@@ -138,7 +138,8 @@ static struct tsock_server *blank(const struct tsock_serve_opts *o)
 	tsi_view_table_init(&s->views, o, &s->sync, &s->membership,
 			    &s->readers);
 	tsi_waits_init(&s->waits, &s->readers, &s->membership);
-	tsi_handshake_init(&s->handshake, &s->readers, &s->offers);
+	tsi_tables_init(&s->tables, &s->sync, o);
+	tsi_handshake_init(&s->handshake, &s->readers, &s->offers, &s->tables);
 	s->stats = (struct tsi_stats){ .membership = &s->membership,
 				       .gate = &s->gate,
 				       .readers = &s->readers,
@@ -152,7 +153,8 @@ static struct tsock_server *blank(const struct tsock_serve_opts *o)
 					     .views = &s->views,
 					     .sockets = &s->sockets,
 					     .stats = &s->stats,
-					     .waits = &s->waits };
+					     .waits = &s->waits,
+					     .tables = &s->tables };
 	return s;
 }
 
@@ -216,6 +218,7 @@ void tsock_serve_close(tsock_server *s)
 		tsock_serve_stop(s);
 		pthread_join(s->thread, NULL);
 	}
+	tsi_tables_close(&s->tables);
 	tsi_sync_lock(&s->sync);
 	/* A stream that has failed, or ended, has nothing to go on with.  Who
 	 * sees that it is closed may write into the record. */

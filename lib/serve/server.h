@@ -20,6 +20,7 @@
  *   production   what workers have written into the base ring
  *   waits        for whom consumers wait that have waited long
  *   stats        what a server says of itself
+ *   tables       labels and names of all samples, for consumers
  *   handshake    connections become readers
  *   messages     requests and replies
  *   control      the control thread, which calls these
@@ -45,6 +46,7 @@
 #include "serve/sockets.h"
 #include "serve/stats.h"
 #include "serve/sync.h"
+#include "serve/tables.h"
 #include "serve/view_table.h"
 #include "serve/waits.h"
 
@@ -68,6 +70,7 @@ struct tsock_server {
 	struct tsi_production production;
 	struct tsi_view_table views;
 	struct tsi_waits waits;
+	struct tsi_tables tables;
 	struct tsi_stats stats;
 };
 

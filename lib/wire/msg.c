@@ -170,6 +170,19 @@ static void visit_stats(struct tsi_pack *k, struct tsock_stats *s)
 	tsi_pack_u64(k, &s->bad_files);
 }
 
+static void visit_table_data(struct tsi_pack *k, struct tsi_msg_table_data *t)
+{
+	tsi_pack_bytes(k, t->token, TSI_TOKEN);
+	tsi_pack_u32(k, &t->kind);
+	tsi_pack_u32(k, &t->text);
+	tsi_pack_u64(k, &t->count);
+	tsi_pack_u64(k, &t->length);
+	tsi_pack_u64(k, &t->bytes);
+	tsi_pack_u64(k, &t->data_at);
+	tsi_pack_u64(k, &t->start_at);
+	visit_field(k, &t->field);
+}
+
 static void visit_body(struct tsi_pack *k, struct tsi_msg *m)
 {
 	switch (m->type) {
@@ -222,6 +235,13 @@ static void visit_body(struct tsi_pack *k, struct tsi_msg *m)
 	case TSI_STOP:
 		tsi_pack_u32(k, &m->u.stop.force);
 		tsi_pack_text(k, m->u.stop.who, sizeof(m->u.stop.who));
+		break;
+	case TSI_TABLE:
+		tsi_pack_u64(k, &m->u.table.stream);
+		tsi_pack_u32(k, &m->u.table.kind);
+		break;
+	case TSI_TABLE_DATA:
+		visit_table_data(k, &m->u.table_data);
 		break;
 	case TSI_ERROR:
 		tsi_pack_code(k, &m->u.error.code, -1);

@@ -47,7 +47,15 @@ enum tsi_msg_type {
 	TSI_STOPPED = 18,    /* p->c: it has ended */
 	TSI_WARNING = 19,    /* c->p: a warning, by its number */
 	TSI_WARNING_DATA = 20, /* p->c */
+	TSI_TABLE = 21,        /* c->p: a table; WAIT or ERROR may follow */
+	TSI_TABLE_DATA = 22,   /* p->c: connect (fdpass.h) with this token */
 };
+
+/*
+ * What a producer can do beyond what its version says: words with blanks
+ * between them, as the last text that META asks for.
+ */
+#define TSI_CAN_TABLES "tables" /* it answers TABLE */
 
 struct tsi_msg_hello {
 	uint32_t pid;
@@ -85,6 +93,20 @@ struct tsi_msg_warning {
 struct tsi_msg_warning_data {
 	uint32_t number, kind; /* enum tsock_warning_kind */
 	char text[TSI_WARNING_TEXT];
+};
+
+struct tsi_msg_table {
+	uint64_t stream; /* tsi_hash() of its identity; 0: any */
+	uint32_t kind;   /* enum tsock_table_kind */
+};
+
+/* Where a table lies in the memory that comes with the token. */
+struct tsi_msg_table_data {
+	uint8_t token[TSI_TOKEN];
+	uint32_t kind;
+	uint32_t text; /* rows are texts, whose starts lie at start_at */
+	uint64_t count, length, bytes, data_at, start_at;
+	struct tsock_field field; /* of numbers */
 };
 
 enum tsi_returns {
@@ -177,6 +199,8 @@ struct tsi_msg {
 		struct tsi_msg_whom whom;
 		struct tsock_wait wait;
 		struct tsi_msg_stop stop;
+		struct tsi_msg_table table;
+		struct tsi_msg_table_data table_data;
 		struct tsi_msg_error error;
 	} u;
 };

@@ -16,7 +16,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	uint8_t bytes[TSI_MSG_MAX];
 	char name[16];
 
-	for (uint16_t type = TSI_HELLO; folder && type <= TSI_WARNING_DATA;
+	for (uint16_t type = TSI_HELLO; folder && type <= TSI_TABLE_DATA;
 	     type++) {
 		memset(&m, 0, sizeof(m));
 		m.type = type;
@@ -31,6 +31,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 			m.u.offer.nfields = 1;
 		} else if (type == TSI_STATS_DATA) {
 			m.u.stats.nrows = m.u.stats.nwaits = 1;
+		} else if (type == TSI_TABLE_DATA) {
+			m.u.table_data.field.dtype = TSOCK_I32;
 		} else if (type == TSI_ERROR) {
 			m.u.error.code = TSOCK_ELOST;
 		}

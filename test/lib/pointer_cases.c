@@ -99,6 +99,25 @@ static void tsock_rank_next_case(void)
 	wrong(tsock_rank_next(&o, 1, &n, &n));
 }
 
+static void tsock_table_open_case(void)
+{
+	tsock_table *t = (void *)&t;
+
+	wrong(tsock_table_open(NULL, NULL, 1, 0, &t));
+	assert_null(t);
+	wrong(tsock_table_open("pointers", NULL, 1, 0, NULL));
+	wrong(tsock_table_open("pointers", NULL, 0, 0, &t));
+}
+
+static void tsock_table_get_info_case(void)
+{
+	struct tsock_table_info info = { .size = sizeof(info) };
+
+	wrong(tsock_table_get_info(NULL, &info));
+}
+
+ONLY(tsock_table_text, wrong_is(tsock_table_text(NULL, 0, NULL), NULL))
+ONLY(tsock_table_close, tsock_table_close(NULL))
 ONLY(tsock_set_logger, tsock_set_logger(NULL, NULL))
 ONLY(tsock_errmsg, assert_non_null(tsock_errmsg()))
 ONLY(tsock_strerror, assert_non_null(tsock_strerror(4711)))
@@ -115,5 +134,7 @@ const struct pointer_case pointer_cases_alone[] = {
 	CASE(tsock_rank_next),    CASE(tsock_rank_batches),
 	CASE(tsock_ragged_bytes), CASE(tsock_ragged_write),
 	CASE(tsock_ragged_read),  CASE(tsock_ragged_nest),
+	CASE(tsock_table_open),   CASE(tsock_table_get_info),
+	CASE(tsock_table_text),   CASE(tsock_table_close),
 	{ NULL, NULL },
 };

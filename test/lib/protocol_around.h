@@ -267,6 +267,23 @@ void tsi_stats_read(const struct tsi_stats *from, struct tsock_stats *out)
 
 /* ---- the kernel ---- */
 
+/* Nobody asks for tables. */
+int tsi_tables_find(struct tsi_tables *t, const struct tsi_msg_table *q,
+		    struct tsi_msg_table_data *out)
+{
+	(void)t;
+	(void)q;
+	(void)out;
+	return TSOCK_ENOTSUP;
+}
+
+int tsi_tables_fd(const struct tsi_tables *t, const uint8_t *token)
+{
+	(void)t;
+	(void)token;
+	return -1;
+}
+
 struct tsi_descriptors tsi_descriptors(void)
 {
 	return (struct tsi_descriptors){ .limit = 1 << 20 };

@@ -30,6 +30,7 @@ static struct {
 	struct tsi_handshake handshake;
 	struct tsi_messages messages;
 	struct tsi_waits waits;
+	struct tsi_tables tables;
 	struct tsi_production production;
 	uint64_t pending[MOST_C]; /* claimed, and not yet written */
 	unsigned npending;
@@ -77,7 +78,7 @@ static void start(void)
 	p.messages.stream.resumable = 1;
 	tsi_messages_begin(&p.messages, machine.incarnation);
 	tsi_readers_keep_record(&p.readers, folder, "model", machine.seed, 1);
-	tsi_handshake_init(&p.handshake, &p.readers, &p.offers);
+	tsi_handshake_init(&p.handshake, &p.readers, &p.offers, &p.tables);
 	tsi_handshake_begin(&p.handshake, 0, machine.incarnation);
 	machine.up = true;
 }

@@ -30,6 +30,7 @@
 #define LONG_MS 60000
 
 static struct tsi_handshake handshake;
+static const struct tsi_tables no_tables;
 static struct rlimit usual;
 static struct sockaddr_un door = { .sun_family = AF_UNIX };
 static int listener;
@@ -39,7 +40,7 @@ static int listens(void **state)
 	(void)state;
 	snprintf(door.sun_path, sizeof(door.sun_path), "%s/door",
 		 getenv("TSOCK_DIR"));
-	tsi_handshake_init(&handshake, NULL, NULL);
+	tsi_handshake_init(&handshake, NULL, NULL, &no_tables);
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &usual), 0);
 	assert_int_equal(tsi_fdpass_listen(door.sun_path, &listener), 0);
 	return 0;

@@ -57,12 +57,15 @@ int getsockopt(int fd, int level, int name, void *restrict to,
 	return 0;
 }
 
+static const struct tsi_tables no_tables;
+
 static int listens(void **state)
 {
 	view_fails = old_kernel = false;
 	readers_begin(state);
 	tsi_readers_keep_record(&readers_table, folder, "s", 5, 1);
-	tsi_handshake_init(&handshake, &readers_table, &readers_offers);
+	tsi_handshake_init(&handshake, &readers_table, &readers_offers,
+			   &no_tables);
 	tsi_handshake_begin(&handshake, open("/dev/null", O_RDWR | O_CLOEXEC),
 			    7);
 	return fdpass_setup(state);

@@ -200,6 +200,15 @@ static void draw_message(struct tsi_msg *m, uint16_t type)
 		draw_text(m->u.warning_data.text,
 			  sizeof(m->u.warning_data.text));
 		break;
+	case TSI_TABLE:
+		m->u.table.stream = draw();
+		m->u.table.kind = (uint32_t)draw();
+		break;
+	case TSI_TABLE_DATA:
+		draw_bytes(&m->u.table_data,
+			   offsetof(struct tsi_msg_table_data, field));
+		draw_field(&m->u.table_data.field);
+		break;
 	}
 }
 
@@ -240,6 +249,10 @@ static void check_sane(const struct tsi_msg *m)
 		assert_in_range(m->u.stats.nrows, 0, TSOCK_STATS_ROWS);
 		assert_in_range(m->u.stats.nwaits, 0, TSOCK_STATS_WAITS);
 		break;
+	case TSI_TABLE_DATA:
+		assert_in_range(m->u.table_data.field.ndim, 0, TSOCK_MAX_DIMS);
+		assert_true(tsock_dtype_size(m->u.table_data.field.dtype) > 0);
+		break;
 	case TSI_ERROR:
 		assert_true(m->u.error.code < 0);
 		assert_non_null(
@@ -262,7 +275,7 @@ static void every_message_comes_out_as_it_went_in(void **s)
 	for (int i = 0; i < 4000; i++) {
 		size_t len;
 
-		draw_message(&m, (uint16_t)(1 + i % TSI_WARNING_DATA));
+		draw_message(&m, (uint16_t)(1 + i % TSI_TABLE_DATA));
 		len = tsi_msg_pack(&m, bytes);
 		assert_in_range(len, 16, TSI_MSG_MAX);
 		memset(&out, 0xff, sizeof(out));
@@ -304,7 +317,7 @@ static void a_cut_or_lengthened_message_is_refused(void **s)
 	struct tsi_msg m, out;
 
 	(void)s;
-	for (int type = 1; type <= TSI_WARNING_DATA; type++) {
+	for (int type = 1; type <= TSI_TABLE_DATA; type++) {
 		size_t len;
 
 		draw_message(&m, (uint16_t)type);
@@ -339,7 +352,7 @@ static void a_flipped_bit_is_refused_or_harmless(void **s)
 	int refused = 0;
 
 	(void)s;
-	for (int type = 1; type <= TSI_WARNING_DATA; type++) {
+	for (int type = 1; type <= TSI_TABLE_DATA; type++) {
 		size_t len;
 
 		draw_message(&m, (uint16_t)type);
@@ -354,7 +367,7 @@ static void a_flipped_bit_is_refused_or_harmless(void **s)
 		}
 	}
 	/* At least magic, version, and length of each. */
-	assert_true(refused >= TSI_WARNING_DATA * 80);
+	assert_true(refused >= TSI_TABLE_DATA * 80);
 }
 
 static void random_bytes_are_refused_or_harmless(void **s)
@@ -368,7 +381,7 @@ static void random_bytes_are_refused_or_harmless(void **s)
 
 		draw_bytes(bytes, len);
 		/* Mostly with a good header, to get further. */
-		draw_message(&m, (uint16_t)(1 + i % TSI_WARNING_DATA));
+		draw_message(&m, (uint16_t)(1 + i % TSI_TABLE_DATA));
 		tsi_msg_pack(&m, good);
 		if (i % 4 && len >= 16) {
 			memcpy(bytes, good, 16);

@@ -205,6 +205,37 @@ class ServeOpts(Sized):
         ("min_wait_ms", c_uint32),
         ("reserved", c_uint32),
         ("bad_files", c_uint64),
+        ("table", c_void_p),
+        ("table_arg", c_void_p),
+    ]
+
+
+class TableInfo(Sized):
+    _fields_ = [
+        ("size", c_uint32),
+        ("kind", c_uint32),
+        ("count", c_uint64),
+        ("bytes", c_uint64),
+        ("data", c_void_p),
+        ("start", c_void_p),
+        ("field", Field),
+    ]
+
+
+class ServeTable(Sized):
+    _fields_ = [
+        ("size", c_uint32),
+        ("kind", c_uint32),
+        ("count", c_uint64),
+        ("bytes", c_uint64),
+        ("text", c_uint32),
+        ("fd", c_int32),
+        ("length", c_uint64),
+        ("data_at", c_uint64),
+        ("start_at", c_uint64),
+        ("data", c_void_p),
+        ("start", POINTER(c_uint64)),
+        ("field", Field),
     ]
 
 
@@ -285,6 +316,8 @@ STRUCTS = {
     "tsock_order_opts": OrderOpts,
     "tsock_rank_opts": RankOpts,
     "tsock_ragged_array": RaggedArray,
+    "tsock_table_info": TableInfo,
+    "tsock_serve_table": ServeTable,
 }
 
 LOGGER = CFUNCTYPE(None, c_void_p, c_int, c_char_p)
@@ -371,6 +404,13 @@ TABLE = {
             POINTER(c_uint32),
         ],
     ),
+    "tsock_table_open": (
+        c_int,
+        [c_char_p, c_char_p, c_uint32, c_int, POINTER(c_void_p)],
+    ),
+    "tsock_table_get_info": (c_int, [c_void_p, POINTER(TableInfo)]),
+    "tsock_table_text": (c_char_p, [c_void_p, c_uint64, POINTER(c_size_t)]),
+    "tsock_table_close": (None, [c_void_p]),
     "tsock_serve_geometry": (c_int, [POINTER(ServeOpts), POINTER(Geometry)]),
     "tsock_serve_open": (c_int, [c_char_p, POINTER(ServeOpts), POINTER(_s)]),
     "tsock_serve_claim": (c_int, [_s, c_uint, c_int, POINTER(c_uint64)]),
