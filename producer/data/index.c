@@ -442,6 +442,28 @@ const struct tsi_columns *tsi_index_columns(const struct tsi_index *x)
 	return tsi_table_columns(&x->table);
 }
 
+bool tsi_index_share_labels(const struct tsi_index *x,
+			    struct tsi_table_shared *out)
+{
+	return x->format->label == tsi_table_label &&
+	       !tsi_index_unlabelled(x) && !tsi_index_columns(x) &&
+	       tsi_table_share_labels(&x->table, out);
+}
+
+bool tsi_index_share_files(const struct tsi_index *x,
+			   struct tsi_table_shared *out)
+{
+	return x->format->locate == tsi_table_locate &&
+	       tsi_table_share_paths(&x->table, out);
+}
+
+bool tsi_index_share_keys(const struct tsi_index *x,
+			  struct tsi_table_shared *out)
+{
+	/* Where they have names of their own, a key is a part of these. */
+	return !tsi_table_named(&x->table) && tsi_index_share_files(x, out);
+}
+
 uint64_t tsi_index_weights_fingerprint(const struct tsi_index *x)
 {
 	return tsi_weights_fingerprint(&x->weights);

@@ -147,6 +147,17 @@ uint64_t tsi_index_labels_fingerprint(const struct tsi_index *x);
 /* The fields that samples have beside image and class; NULL: none. */
 const struct tsi_columns *tsi_index_columns(const struct tsi_index *x);
 
+/*
+ * Labels, files and keys of all samples, as far as they lie in memory that
+ * other processes can map.
+ */
+bool tsi_index_share_labels(const struct tsi_index *x,
+			    struct tsi_table_shared *out);
+bool tsi_index_share_files(const struct tsi_index *x,
+			   struct tsi_table_shared *out);
+bool tsi_index_share_keys(const struct tsi_index *x,
+			  struct tsi_table_shared *out);
+
 /* The bytes of sample i; their size is at most UINT32_MAX. */
 void tsi_index_locate(const struct tsi_index *x, uint64_t i,
 		      struct tsi_location *out);

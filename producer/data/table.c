@@ -57,7 +57,7 @@ void tsi_table_clear(struct tsi_table *t)
 	tsi_table_forget_bad(t);
 	tsi_columns_destroy(t->columns);
 	free(t->bad);
-	free(t->block);
+	tsi_block_free(t->block, &t->made);
 	*t = (struct tsi_table){ .block = NULL };
 }
 
@@ -74,6 +74,11 @@ uint32_t tsi_table_classes(const struct tsi_table *t)
 const char *tsi_table_class(const struct tsi_table *t, uint32_t i)
 {
 	return t->names + t->class_name[i];
+}
+
+bool tsi_table_named(const struct tsi_table *t)
+{
+	return t->n.named;
 }
 
 const struct tsi_stamp *tsi_table_stamp(const struct tsi_table *t,
@@ -181,6 +186,39 @@ int64_t tsi_table_label(const struct tsi_table *t, uint64_t i)
 }
 
 /* ------------------------------------------------------------------------
+ * Sharing
+ */
+
+static bool share(const struct tsi_table *t, const void *column,
+		  struct tsi_table_shared *out)
+{
+	const char *block = t->block;
+
+	if (!t->made.len || t->n.bare)
+		return false;
+	*out = (struct tsi_table_shared){
+		.fd = t->made.fd,
+		.length = t->made.len,
+		.at = (uint64_t)((const char *)column - block),
+		.texts_at = (uint64_t)(t->paths - block),
+		.texts_len = t->n.paths_len,
+	};
+	return true;
+}
+
+bool tsi_table_share_paths(const struct tsi_table *t,
+			   struct tsi_table_shared *out)
+{
+	return share(t, t->path, out);
+}
+
+bool tsi_table_share_labels(const struct tsi_table *t,
+			    struct tsi_table_shared *out)
+{
+	return share(t, t->label, out);
+}
+
+/* ------------------------------------------------------------------------
  * Choosing
  */
 
@@ -206,7 +244,7 @@ int tsi_table_choose(struct tsi_table *t, const uint64_t *rows, uint64_t n)
 	int err = 0;
 
 	lengths.count = n;
-	block = malloc(tsi_table_block_len(&lengths));
+	block = tsi_block_alloc(tsi_table_block_len(&lengths), &to.made);
 	if (!block)
 		return tsi_err(TSOCK_ENOMEM, "no memory for a selection");
 	tsi_table_set_block(&to, &lengths, block);
@@ -265,7 +303,7 @@ int tsi_table_set_classes(struct tsi_table *t, char *const *name, uint32_t n,
 	lengths.classes = n;
 	for (uint32_t i = 0; i < n; i++)
 		lengths.names_len += strlen(name[i]) + 1;
-	block = malloc(tsi_table_block_len(&lengths));
+	block = tsi_block_alloc(tsi_table_block_len(&lengths), &to.made);
 	if (!block)
 		return tsi_err(TSOCK_ENOMEM, "no memory for classes");
 	tsi_table_set_block(&to, &lengths, block);
@@ -278,7 +316,7 @@ int tsi_table_set_classes(struct tsi_table *t, char *const *name, uint32_t n,
 	to.bad = t->bad;
 	to.nbad = t->nbad;
 	to.bad_cap = t->bad_cap;
-	free(t->block);
+	tsi_block_free(t->block, &t->made);
 	*t = to;
 	return 0;
 }
@@ -301,7 +339,7 @@ static uint64_t put_name(struct tsi_table_writer *w, const char *name)
 int tsi_table_begin(struct tsi_table_writer *w, struct tsi_table *t,
 		    const struct tsi_table_lengths *n, const char *root)
 {
-	void *block = malloc(tsi_table_block_len(n));
+	void *block = tsi_block_alloc(tsi_table_block_len(n), &t->made);
 
 	if (!block)
 		return tsi_err(TSOCK_ENOMEM, "no memory to index the data set");

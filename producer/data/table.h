@@ -19,6 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "data/block.h"
 #include "data/columns.h"
 #include "data/stamp.h"
 
@@ -52,6 +53,7 @@ struct tsi_table {
 	struct tsi_table_lengths n;
 	/* The columns, in one block. */
 	void *block;
+	struct tsi_block made;   /* how the block was */
 	uint64_t *path;          /* [count], in paths */
 	uint64_t *class_name;    /* [classes], in names */
 	struct tsi_stamp *stamp; /* [stamps], of what the scan read */
@@ -83,6 +85,9 @@ void tsi_table_clear(struct tsi_table *t);
 uint64_t tsi_table_count(const struct tsi_table *t);
 uint32_t tsi_table_classes(const struct tsi_table *t);
 const char *tsi_table_class(const struct tsi_table *t, uint32_t i);
+
+/* Have rows names of their own? */
+bool tsi_table_named(const struct tsi_table *t);
 
 /* Bytes of row i's file or range: a hint, kept as UINT32_MAX at most. */
 void tsi_table_set_size(struct tsi_table *t, uint64_t i, uint64_t size);
@@ -126,6 +131,23 @@ int tsi_table_choose(struct tsi_table *t, const uint64_t *rows, uint64_t n);
 void tsi_table_locate(const struct tsi_table *t, uint64_t i,
 		      struct tsi_location *out);
 int64_t tsi_table_label(const struct tsi_table *t, uint64_t i);
+
+/* Where a column of rows lies in a block that other processes can map. */
+struct tsi_table_shared {
+	int fd;                       /* the table's own */
+	uint64_t length;              /* of its memory */
+	uint64_t at;                  /* of the column there */
+	uint64_t texts_at, texts_len; /* of what a column of texts points to */
+};
+
+/*
+ * The paths of rows, each ended by a NUL, or their labels (uint32_t).  False:
+ * the table has no such column, or its block is private.
+ */
+bool tsi_table_share_paths(const struct tsi_table *t,
+			   struct tsi_table_shared *out);
+bool tsi_table_share_labels(const struct tsi_table *t,
+			    struct tsi_table_shared *out);
 
 /*
  * A number for which rows there are, where their bytes lie, how many they are,

@@ -129,11 +129,12 @@ static bool load_body(const char *root, const struct head *h, int fd,
 {
 	struct tsi_table_lengths n = lengths_of(h);
 	uint64_t block_len = tsi_table_block_len(&n);
-	void *block = malloc(block_len);
+	void *block = tsi_block_alloc(block_len, &t->made);
 
 	*bad = malloc(h->nbad * sizeof(**bad) + 1);
 	if (!block || !*bad) {
-		free(block);
+		tsi_block_free(block, &t->made);
+		t->made = (struct tsi_block){ .len = 0 };
 		return false;
 	}
 	tsi_table_set_block(t, &n, block);

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "run/catalog.h"
 #include "run/identity.h"
 #include "run/index_keeper.h"
 
@@ -277,6 +278,9 @@ static int open_server(struct tsi_service *s)
 	opts.nclasses = n;
 	opts.identity = identity;
 	opts.resumable = 1;
+	opts.table = tsi_catalog_table;
+	/* Which it only reads. */
+	opts.table_arg = (void *)(uintptr_t)x;
 	opts.bad_files = tsi_badlist_count(tsi_sampler_badlist(s->sampler));
 	opts.dataset_len = tsi_index_count(x);
 	opts.first_epoch = s->first_epoch;

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """loader.dataset: torchvision's ImageFolder, when it is looked at."""
 
+import collections
 import os
 import pickle
 import shutil
@@ -8,7 +9,7 @@ import shutil
 import pytest
 
 import tsock
-from conftest import N
+from conftest import N, running, until
 
 pytest.importorskip("numpy")
 INDEX = dict(fields=("label", "index"), dtype="uint8")
@@ -69,6 +70,52 @@ def test_subsets_and_torchs_own_loader_read_it(serve):
     assert sum(len(labels) for _, labels in theirs) == N
 
 
+def test_targets_are_used_as_a_list(serve):
+    np = pytest.importorskip("numpy")
+    torch = pytest.importorskip("torch")
+    serve()
+    dataset = tsock.DataLoader("toy", 48).dataset
+    targets, want = dataset.targets, sorted(i % 3 for i in range(N))
+    assert targets == want and want == targets and not targets != want
+    assert targets != want[:-1] and targets != want[:-1] + [7]
+    assert list(targets) == want and len(targets) == N
+    assert collections.Counter(targets) == collections.Counter(want)
+    assert np.array(targets).dtype == np.array(want).dtype
+    assert np.bincount(targets).tolist() == np.bincount(want).tolist()
+    assert torch.tensor(targets).equal(torch.tensor(want))
+    for part in (slice(5), slice(-9, None, 2), slice(None, None, -3), slice(9, 2)):
+        assert targets[part] == want[part] and type(targets[part]) is list
+        assert dataset.samples[part] == list(dataset.samples)[part]
+    assert targets[-1] == 2 and targets + [7] == want + [7]
+    assert [7] + targets == [7] + want and targets.copy() == want
+    assert targets.index(1) == want.index(1) and targets.count(2) == want.count(2)
+    assert max(targets) == 2 and 2 in targets and 3 not in targets
+    weights = [1 / targets.count(label) for label in targets[::50]]
+    assert torch.utils.data.WeightedRandomSampler(weights, 4)
+    assert pickle.loads(pickle.dumps(targets)) == want
+    with pytest.raises(IndexError):
+        targets[N]
+    with pytest.raises(TypeError):
+        targets[0] = 1
+    path, label = dataset.samples[N - 1]
+    assert (path, label) in dataset.samples
+    assert dataset.keys[N - 1] == os.path.relpath(path, dataset.root)
+
+
+def test_they_come_from_the_producer_and_from_the_next_one(serve, monkeypatch):
+    serve().stop()
+    monkeypatch.setattr(tsock.dataset, "scan", None)  # nobody scans
+    first = serve()
+    dataset = tsock.DataLoader("toy", 48).dataset
+    again = pickle.loads(pickle.dumps(dataset))
+    assert len(dataset.targets) == N
+    first.kill()
+    assert dataset.targets[-1] == 2
+    serve()
+    until(lambda: "toy" in running(), what="the next producer")
+    assert again.targets == dataset.targets and again.samples[0][1] == 0
+
+
 def test_it_can_be_pickled_and_outlives_the_loader(serve):
     serve()
     with tsock.DataLoader("toy", 48) as loader:
@@ -95,18 +142,29 @@ def test_folders_are_visited_in_torchvisions_order(serve, tmp_path, images):
             assert loader.dataset.targets[int(i)] == int(label)
 
 
-def test_a_folder_that_has_changed_is_an_error(serve, tmp_path, images):
+def test_a_folder_that_changes_stays_what_the_stream_has(
+    serve, tmp_path, images
+):
     root = tmp_path / "data"
     shutil.copytree(images, root)
-    serve(root=root)
-    loader = tsock.DataLoader("toy", 48)
-    os.unlink(loader.dataset.root + "/class0/000.jpg")
+    producer = serve(root=root)
+    dataset = tsock.DataLoader("toy", 48).dataset
+    path = dataset.root + "/class0/000.jpg"
+    os.unlink(path)
+    assert dataset.samples[0] == (path, 0) and len(dataset.targets) == N
+    with pytest.raises(FileNotFoundError):
+        dataset[0]
+    # Memory that was mapped stays; another process finds no producer, and the
+    # folder isn't the stream's any more.
+    kept, again = dataset.targets, pickle.loads(pickle.dumps(dataset))
+    producer.stop()
+    assert kept[-1] == 2 and dataset.samples[1][0].endswith("class0/003.jpg")
     with pytest.raises(RuntimeError, match="%d files.*%d by now" % (N, N - 1)):
-        loader.dataset.targets
+        again.targets
     shutil.rmtree(root)
     with pytest.raises(FileNotFoundError, match="can't be read from here"):
-        loader.dataset.samples
-    assert len(loader.dataset) == N
+        again.samples
+    assert len(again) == N
 
 
 def test_a_stream_without_files_has_none():

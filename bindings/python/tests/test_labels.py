@@ -50,7 +50,14 @@ def read(data):
             fields=fields,
             **{**SMALL, **more},
         ) as loader:
+            # Asked before the stream has ended; its order is the data set's.
+            targets = getattr(loader.dataset, "targets", None)
             [batch] = list(loader)
+            labels = batch[fields.index("label")]
+            if torch.is_tensor(labels):
+                assert np.array(targets).tolist() == labels.tolist()
+            else:
+                assert targets is None
             return loader.classes, batch
 
     yield of

@@ -42,9 +42,11 @@ def test_a_pack_gives_the_folders_bytes(serve, images, tmp_path):
     serve("--epochs", 2, name="packed", root=tmp_path / "pack")
     folder = tsock.DataLoader("toy", 48, fields=FIELDS, **RAW)
     packed = tsock.DataLoader("packed", 48, fields=FIELDS, wait=60, **RAW)
+    assert packed.dataset.targets == folder.dataset.targets
+    assert packed.dataset.keys == folder.dataset.keys
     assert _bytes(folder) == _bytes(packed)
     assert packed.dataset.classes == folder.dataset.classes
-    with pytest.raises(AttributeError, match="dataset=packed.*fields="):
+    with pytest.raises(AttributeError, match="dataset=packed.*dataset.keys"):
         packed.dataset.samples
 
 

@@ -62,6 +62,7 @@ def test_shards_give_the_folders_bytes(serve, shards, images):
     serve("--epochs", 2, "--dataset", "webdataset", name="tars", root=shards)
     folder = tsock.DataLoader("toy", 48, fields=fields, **RAW)
     tars = tsock.DataLoader("tars", 48, fields=fields, wait=60, **RAW)
+    assert tars.dataset.targets == folder.dataset.targets
     _same([b for _ in range(2) for b in folder], [b for _ in range(2) for b in tars])
     assert tars.dataset.classes == ["0", "1", "2"]
 
@@ -75,6 +76,7 @@ def test_keys_are_those_of_webdataset(serve, shards):
             for key, i in zip(keys, index.tolist()):
                 folder, _, name = key.rpartition("/")
                 assert folder and name.endswith("%06d" % i)
+                assert loader.dataset.keys[i] == key
     assert seen == N
 
 

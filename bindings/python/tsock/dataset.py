@@ -3,7 +3,8 @@
 
 Nothing of this is needed for reading the stream: class weights, subsets and
 the like want the files and their labels, as torchvision's ImageFolder has
-them.
+them.  The producer knows them, and they are looked at in its memory (tables.py).
+Where no producer can be asked, a folder of images is scanned.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Union
 
 from .options import IMAGE_FOLDERS
 from .sampler import Asked, Made
+from .tables import FILES, KEYS, LABELS, NoTable, Pairs, Table, Targets, Texts
 
 EXTENSIONS = (
     ".jpg",
@@ -102,10 +104,12 @@ def load(path: str) -> Any:
 class Dataset:
     """The data set behind the stream.
 
-    Its length and classes come with the stream.  The files (``samples``,
-    ``imgs``, ``targets``, and ``dataset[i]``, decoded with Pillow) are looked
-    up in ``root``, the folder that the producer reads, when they are asked for
-    first; there they are torchvision.datasets.ImageFolder's.  dataset[i] is
+    Its length and classes come with the stream.  Labels (``targets``), the
+    files of a folder of images (``samples``, ``imgs``) and names (``keys``) are
+    the producer's, and stay in its memory, which all jobs map: each is a
+    sequence that can be used as a list, but not written into.  Of a folder they
+    are torchvision.datasets.ImageFolder's, and so is dataset[i], decoded with
+    Pillow from ``root``, the folder that the producer reads.  dataset[i] is
     the whole image: the producer's crops and the loader's dtype aren't
     applied, but ``transform`` and ``target_transform`` are, if set.  They
     change no batch of a loader, and a warning says so.
@@ -119,17 +123,33 @@ class Dataset:
         classes: list[str],
         identity: Mapping[str, str],
         name: str,
+        said: bytes = b"",
     ) -> None:
         self._length = length
         self._name = name
+        self._said = said  # identity, as the producer says it
         self._kind = identity.get("dataset")
         self._root = identity.get("root")
         self._select = identity.get("select")
-        self._samples: Optional[list[tuple[str, int]]] = None
+        self._forget()
         self.classes = classes
         self.class_to_idx = {name: i for i, name in enumerate(classes)}
         self._transform: Optional[Callable[[Any], Any]] = None
         self._target_transform: Optional[Callable[[int], Any]] = None
+
+    def _forget(self) -> None:
+        """What is looked up when it is asked for."""
+        self._scanned: Optional[list[tuple[str, int]]] = None
+        self._samples: Optional[Sequence[tuple[str, int]]] = None
+        self._targets: Optional[Sequence[Any]] = None
+        self._keys: Optional[Sequence[str]] = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Another process maps the producer's memory itself.
+        copy = Dataset.__new__(Dataset)
+        copy.__dict__.update(self.__dict__)
+        copy._forget()
+        return copy.__dict__
 
     @property
     def transform(self) -> Optional[Callable[[Any], Any]]:
@@ -161,15 +181,17 @@ class Dataset:
                 stacklevel=3,
             )
 
+    def _is_folder(self) -> bool:
+        return self._kind in (*IMAGE_FOLDERS, "images")
+
     @property
     def root(self) -> str:
         """The folder with the images, or with the classes' folders."""
-        if self._kind not in (*IMAGE_FOLDERS, "images") or not self._root:
+        if not self._is_folder() or not self._root:
             raise AttributeError(
-                "stream %r doesn't serve a folder of images that could be "
-                "looked at here (its producer says %s); labels, where the "
-                "stream has them, can be counted in an epoch of a loader "
-                "with fields=('label',)"
+                "stream %r doesn't serve a folder of images (its producer "
+                "says %s): what it knows of its samples are dataset.targets "
+                "and dataset.keys"
                 % (
                     self._name,
                     "dataset=%s" % self._kind if self._kind else "nothing",
@@ -177,48 +199,102 @@ class Dataset:
             )
         return self._root
 
+    def _table(self, kind: int) -> Table:
+        """The producer's; NoTable where it can't be had."""
+        if not self._said:
+            raise NoTable("the stream doesn't say which one it is")
+        table = Table(self._name, self._said, kind)
+        if table.count != self._length:
+            raise NoTable("it is of another data set")
+        return table
+
+    def _scan(self) -> list[tuple[str, int]]:
+        """(path, label) of every file, found in the folder."""
+        if self._scanned is None:
+            self._scanned = self._find()
+        return self._scanned
+
+    def _find(self) -> list[tuple[str, int]]:
+        try:
+            if self._kind == "images":
+                found = scan_images(self.root)
+            else:
+                found = scan(self.root, self.classes)
+            if self._select is not None:
+                found = select(self._select, self.root, found)
+        except OSError as e:
+            raise type(e)(
+                e.errno,
+                "the folder of stream %r can't be read from here: %s"
+                % (self._name, e.strerror),
+                e.filename,
+            ) from e
+        except KeyError as e:
+            raise RuntimeError(
+                "stream %r: %s names %s, which %s has not by now: start "
+                "the producer again"
+                % (self._name, self._select, e, self.root)
+            ) from None
+        if len(found) != self._length:
+            raise RuntimeError(
+                "stream %r has a data set of %d files, and %s has %d by "
+                "now: start the producer again"
+                % (self._name, self._length, self.root, len(found))
+            )
+        return found
+
+    def _check_folder(self, what: str, field: str, why: NoTable) -> None:
+        """Can it be scanned, where the producer has no table?"""
+        if not self._is_folder():
+            raise AttributeError(
+                "stream %r hands out no %s (%s); if its batches have them, an "
+                "epoch of a loader with fields=(%r, 'index') tells them"
+                % (self._name, what, why, field)
+            ) from None
+
     @property
-    def samples(self) -> list[tuple[str, int]]:
+    def samples(self) -> Sequence[tuple[str, int]]:
         """(path, label) of every file, by its index in the data set."""
         if self._samples is None:
+            root = os.path.join(self.root, "")
             try:
-                if self._kind == "images":
-                    found = scan_images(self.root)
-                else:
-                    found = scan(self.root, self.classes)
-                if self._select is not None:
-                    found = select(self._select, self.root, found)
-            except OSError as e:
-                raise type(e)(
-                    e.errno,
-                    "the folder of stream %r can't be read from here: %s"
-                    % (self._name, e.strerror),
-                    e.filename,
-                ) from e
-            except KeyError as e:
-                raise RuntimeError(
-                    "stream %r: %s names %s, which %s has not by now: start "
-                    "the producer again"
-                    % (self._name, self._select, e, self.root)
-                ) from None
-            if len(found) != self._length:
-                raise RuntimeError(
-                    "stream %r has a data set of %d files, and %s has %d by "
-                    "now: start the producer again"
-                    % (self._name, self._length, self.root, len(found))
+                self._samples = Pairs(
+                    Texts(self._table(FILES), root), self.targets
                 )
-            self._samples = found
+            except NoTable:
+                self._samples = self._scan()
         return self._samples
 
     @property
-    def imgs(self) -> list[tuple[str, int]]:
+    def imgs(self) -> Sequence[tuple[str, int]]:
         """``samples`` by ImageFolder's other name."""
         return self.samples
 
     @property
-    def targets(self) -> list[int]:
-        """The label of every file."""
-        return [label for _, label in self.samples]
+    def targets(self) -> Sequence[Any]:
+        """The label of every sample."""
+        if self._targets is None:
+            try:
+                self._targets = Targets(self._table(LABELS))
+            except NoTable as e:
+                self._check_folder("labels", "label", e)
+                self._targets = [label for _, label in self._scan()]
+        return self._targets
+
+    @property
+    def keys(self) -> Sequence[str]:
+        """What every sample is called: its file below ``root`` or, where a file
+        holds many samples, the name in it, without its extension."""
+        if self._keys is None:
+            try:
+                self._keys = Texts(self._table(KEYS))
+            except NoTable as e:
+                self._check_folder("names", "key", e)
+                self._keys = [
+                    os.path.relpath(path, self.root)
+                    for path, _ in self._scan()
+                ]
+        return self._keys
 
     def __len__(self) -> int:
         return self._length

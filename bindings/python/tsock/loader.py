@@ -306,7 +306,11 @@ class DataLoader(LikeTorch, HasProgress, Generic[_Batch]):
         self.identity = about.identity
         self.transform = about.identity.get("transform")
         self.dataset = Dataset(
-            about.dataset_len, self.classes, about.identity, self.name
+            about.dataset_len,
+            self.classes,
+            about.identity,
+            self.name,
+            about.stream[2],
         )
         self.sampler = Sampler(self._progress)
         self._made = True
