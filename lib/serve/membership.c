@@ -203,11 +203,24 @@ static uint64_t tail_bound(const struct tsi_membership *m,
 	return min64(m->first_end, min64(from + ahead, TSI_LAST));
 }
 
+/*
+ * How far a member has come that stands at the stream's end.  Samples that it
+ * doesn't look at may be missing still: all in its view, and the last ones of
+ * the last epoch, once that was begun.
+ */
+static uint64_t progress_at_end(const struct tsi_membership *m)
+{
+	uint64_t head = m->view[0].head;
+
+	return head + m->c.epoch_len > m->c.end ? m->c.end : head;
+}
+
 /* A sample that isn't made can't have been read, whatever a tail says. */
 static void note_progress(struct tsi_membership *m, const struct tsi_member *r,
 			  bool last)
 {
-	uint64_t place = tsi_membership_progress(m, r);
+	uint64_t place = r->tail >= m->c.end ? progress_at_end(m)
+					     : tsi_membership_progress(m, r);
 
 	m->greatest = max64(m->greatest, place);
 	if (last)

@@ -280,6 +280,44 @@ static void an_end_where_the_last_reader_is_ends_the_stream(void **state)
 	assert_true(tsi_membership_ended(&membership_m));
 }
 
+/* A rank without a sample comes last, and is gone before its view is filled. */
+static void an_empty_view_does_not_keep_a_stream_from_ending(void **state)
+{
+	struct tsi_joined a, b;
+
+	(void)state;
+	membership_make(3, 64, 64, 9);
+	tsi_membership_source(&membership_m, 1, 0, 64, false);
+	a = membership_join(TSOCK_JOIN_EPOCH, 0);
+	b = membership_hold_view(1, 0);
+	assert_int_equal(membership_fill(), 9);
+	tsi_membership_tail(&membership_m, a.id, 9, 0);
+	tsi_membership_leave(&membership_m, a.id);
+	assert_int_equal(membership_m.view[1].head, 0);
+	tsi_membership_tail(&membership_m, b.id, 9, 0);
+	assert_true(tsi_membership_ended(&membership_m));
+	tsi_membership_leave(&membership_m, b.id);
+	assert_true(tsi_membership_ended(&membership_m));
+}
+
+/* The reader drops them, and is gone before they are made. */
+static void a_stream_ends_without_an_epochs_last_samples(void **state)
+{
+	struct tsi_joined a;
+	uint64_t first;
+
+	(void)state;
+	membership_make(20, 64, 128, 40);
+	a = membership_join(TSOCK_JOIN_EPOCH, 0);
+	assert_int_equal(tsi_membership_claim(&membership_m, 0, 40, &first),
+			 40);
+	tsi_membership_published(&membership_m, 0, 37);
+	tsi_membership_tail(&membership_m, a.id, 40, 0);
+	tsi_membership_leave(&membership_m, a.id);
+	tsi_membership_published(&membership_m, 0, 40);
+	assert_true(tsi_membership_ended(&membership_m));
+}
+
 static void no_end_is_decided_while_readers_are_awaited(void **state)
 {
 	(void)state;
@@ -333,6 +371,9 @@ int main(void)
 		cmocka_unit_test(a_tail_may_be_where_the_end_was_before),
 		cmocka_unit_test(
 			an_end_where_the_last_reader_is_ends_the_stream),
+		cmocka_unit_test(
+			an_empty_view_does_not_keep_a_stream_from_ending),
+		cmocka_unit_test(a_stream_ends_without_an_epochs_last_samples),
 		cmocka_unit_test(no_end_is_decided_while_readers_are_awaited),
 		cmocka_unit_test(a_stream_may_begin_with_a_later_epoch),
 	};
