@@ -104,7 +104,10 @@ static bool is_urged(const struct tsi_job *k, int64_t now_ms)
 /* Are the ranks that have still to begin waited for no longer? */
 static bool is_over(struct tsi_job *k, int64_t now_ms)
 {
-	if (!has_reader(k) && is_dead(k))
+	bool dead = !has_reader(k) && is_dead(k);
+
+	/* Ranks may be through, and end, before the others are heard of. */
+	if (dead && (k->complete || !was_had(k)))
 		return true;
 	if (k->complete)
 		return now_ms > k->expires_ms;
@@ -118,7 +121,8 @@ static bool is_over(struct tsi_job *k, int64_t now_ms)
 	}
 	if (!k->left_ms)
 		k->left_ms = now_ms;
-	return now_ms - k->left_ms > (was_had(k) ? LEFT_MS : JOIN_MS) ||
+	return now_ms - k->left_ms >
+		       (was_had(k) && !dead ? LEFT_MS : JOIN_MS) ||
 	       is_urged(k, now_ms);
 }
 

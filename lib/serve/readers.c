@@ -272,6 +272,15 @@ bool tsi_readers_stands(const struct tsi_readers *r, const struct tsi_offer *o)
 	return tsi_readers_has(r, o->join.nonce);
 }
 
+/* Also while its job waits for other ranks, whose samples are kept: nobody will
+ * read this tail later. */
+static void count_last_tail(struct tsi_readers *r, unsigned id, uint64_t tail)
+{
+	if (!tsi_membership_is_detached(r->membership, id))
+		(void)tsi_membership_tail(r->membership, id, tail,
+					  tsi_now_ms());
+}
+
 void tsi_readers_leave(struct tsi_readers *r, const uint8_t *nonce)
 {
 	int id;
@@ -279,10 +288,12 @@ void tsi_readers_leave(struct tsi_readers *r, const uint8_t *nonce)
 	tsi_jobs_withdraw(&r->jobs, nonce);
 	/* It may have been a reader of the producer before. */
 	tsi_readers_withdraw(r, nonce);
-	tsi_readers_refresh(r); /* its last tail counts */
+	tsi_readers_refresh(r);
 	id = tsi_readers_find(r, nonce);
-	if (id >= 0)
-		drop_reader(r, (unsigned)id, "leaves");
+	if (id < 0)
+		return;
+	count_last_tail(r, (unsigned)id, tsi_conn_tail(&r->conn[id]));
+	drop_reader(r, (unsigned)id, "leaves");
 }
 
 void tsi_readers_changed(struct tsi_readers *r)
@@ -432,9 +443,7 @@ static void let_die(struct tsi_readers *r, unsigned id)
 
 	if (taken > tail)
 		tail = taken;
-	if (!tsi_membership_is_detached(r->membership, id))
-		(void)tsi_membership_tail(r->membership, id, tail,
-					  tsi_now_ms());
+	count_last_tail(r, id, tail);
 	drop_reader(r, id, tsi_conn_why_gone(&r->conn[id]));
 }
 

@@ -152,20 +152,64 @@ static void who_comes_late_to_a_job_that_has_left_is_waited_for(void **state)
 	assert_int_equal(begins(at_once(1, 0, true), 8, 0, 60300), 5000);
 }
 
-/* Nobody comes any more. */
-static void a_job_whose_processes_have_ended_is_not_waited_for(void **state)
+/* The only rank that is known reads up to there; its process ends. */
+static pid_t begins_and_leaves(uint64_t tail)
 {
 	struct tsi_msg_join j = at_once(0, 0, true);
 	pid_t pid = process();
 
-	(void)state;
 	j.pid = (uint32_t)pid;
 	begins(j, 7, 5000, 100);
-	tsi_jobs_left(&jobs, 7, 6000);
+	tsi_jobs_left(&jobs, 7, tail);
 	tsi_jobs_expire(&jobs, 200);
 	assert_int_equal(jobs.waiting, 1);
+	return pid;
+}
+
+static void end_process(pid_t pid)
+{
 	kill(pid, SIGKILL);
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+/* Nobody comes any more. */
+static void a_job_whose_processes_have_ended_is_not_waited_for(void **state)
+{
+	(void)state;
+	end_process(begins_and_leaves(5500));
+	tsi_jobs_expire(&jobs, 300);
+	assert_int_equal(jobs.waiting, 0);
+}
+
+/* The rank has had all samples, in less time than the other takes to begin. */
+static void a_rank_that_is_through_is_followed_by_the_others(void **state)
+{
+	(void)state;
+	end_process(begins_and_leaves(6000));
+	tsi_jobs_expire(&jobs, 10100);
+	assert_int_equal(tsi_jobs_kept(&jobs), 5000);
+	assert_int_equal(begins(at_once(1, 0, true), 8, 0, 10150), 5000);
+	assert_int_equal(jobs.waiting, 0);
+	/* Ten seconds later the other one isn't waited for any more. */
+	clear(NULL);
+	end_process(begins_and_leaves(6000));
+	tsi_jobs_expire(&jobs, 10300);
+	assert_int_equal(tsi_jobs_kept(&jobs), TSI_NEVER);
+}
+
+/* The other one has asked, and ended, too. */
+static void ranks_that_have_all_ended_are_not_waited_for(void **state)
+{
+	struct tsi_msg_join j = at_once(1, 0, true);
+	pid_t pid = begins_and_leaves(6000);
+
+	(void)state;
+	j.pid = (uint32_t)process();
+	assert_int_equal(tsi_jobs_ask(&jobs, &j, 200), 0);
+	end_process(pid);
+	tsi_jobs_expire(&jobs, 300);
+	assert_int_equal(jobs.waiting, 1);
+	end_process((pid_t)j.pid);
 	tsi_jobs_expire(&jobs, 300);
 	assert_int_equal(jobs.waiting, 0);
 }
@@ -248,6 +292,9 @@ int main(void)
 			who_comes_late_to_a_job_that_has_left_is_waited_for),
 		on_a_clear_table(
 			a_job_whose_processes_have_ended_is_not_waited_for),
+		on_a_clear_table(
+			a_rank_that_is_through_is_followed_by_the_others),
+		on_a_clear_table(ranks_that_have_all_ended_are_not_waited_for),
 		on_a_clear_table(ranks_that_go_elsewhere_do_so_together),
 		on_a_clear_table(a_rank_that_asks_anew_does_not_read_on),
 		on_a_clear_table(after_a_restart_new_ranks_wait_for_each_other),

@@ -131,6 +131,28 @@ static void what_a_dead_reader_had_taken_counts_as_read(void **state)
 	assert_int_equal(membership_m.greatest, 20);
 }
 
+/* Nobody reads its tail after that, although its job waits for the other. */
+static void what_a_rank_has_read_counts_when_it_leaves(void **state)
+{
+	struct tsi_offer o = offer_of_rank(0);
+	struct tsi_tail_page *page;
+
+	(void)state;
+	assert_int_equal(joins(&o), 0);
+	tsi_readers_confirm(&readers_table, &o, reply.row);
+	membership_fill_all();
+	page = readers_page_of(reply.row);
+	tsi_tail_page_move(page, N);
+	munmap(page, sizeof(*page));
+	tsi_readers_refresh(&readers_table);
+	assert_int_equal(membership_m.greatest, 0);
+	tsi_readers_leave(&readers_table, o.join.nonce);
+	assert_int_equal(membership_m.count, 0);
+	assert_int_equal(membership_m.greatest, N);
+	/* What the other one needs is kept. */
+	assert_int_equal(tsi_membership_kept(&membership_m), 0);
+}
+
 /* The rank has read the epoch that the first rank begins with. */
 static void a_rank_that_is_ahead_begins_later(void **state)
 {
@@ -277,6 +299,7 @@ int main(void)
 		TEST(ranks_that_go_on_go_on_at_one_sample),
 		TEST(a_start_is_kept_from_the_first_rank_s_join_on),
 		TEST(what_a_dead_reader_had_taken_counts_as_read),
+		TEST(what_a_rank_has_read_counts_when_it_leaves),
 		TEST(a_rank_that_is_ahead_begins_later),
 		TEST(a_start_that_is_gone_is_missed_by_ranks_that_stay),
 		TEST(who_cannot_return_to_its_job_makes_none),
