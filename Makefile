@@ -127,7 +127,7 @@ CLANG_FORMAT ?= $(or $(shell command -v clang-format-14),clang-format)
 # --------------------------------------------------------------------------
 # What is asked for must be there
 
-NOTHING_BUILT := check check-arm check-frameworks check-setup check-wheel \
+NOTHING_BUILT := check check-arm check-frameworks check-setup check-slurm check-wheel \
 	clean config coverage demo format fuzz generate help lint model soak uninstall
 ifneq ($(filter-out $(NOTHING_BUILT),$(or $(MAKECMDGOALS),all)),)
 MISSING := $(foreach p,$(PACKAGES),$(if $(filter 0,$(call has,$(p))),$(p)))
@@ -405,7 +405,7 @@ ANALYZED   := $(if $(shell command -v clang),$(patsubst \
 .SECONDARY:
 .PHONY: all lib producer examples benches tests unit-tests gpu-tests fuzzers \
 	left-out model coverage demo docs check check-arm check-frameworks check-wheel \
-	lint analyze bench bench-compare bench-jobs \
+	check-slurm lint analyze bench bench-compare bench-jobs \
 	bench-data bench-recipes soak fuzz mutants install \
 	uninstall clean help config format FORCE
 
@@ -434,6 +434,11 @@ check:			## install what is missing, build, run every test
 check-frameworks:	## Python tests inside Lightning, Hugging Face, timm, JAX
 	@test/setup.sh check
 	@+test/run.sh frameworks
+
+check-slurm:		## the scripts of examples/slurm, by a cluster on this machine
+	@test/setup.sh check
+	@test/setup.sh slurm
+	@+test/run.sh slurm
 
 check-arm:		## cross-compiled, the tests that an emulator can run
 	@test/setup.sh check

@@ -43,6 +43,7 @@ sim-asan+    sim-asan 1200 @simulation             simulated GPU, ASan and UBSan
 sim-tsan+    sim-tsan 1200 @simulation             simulated GPU, TSan
 circles      plain    400  @circles                circles
 scalar       plain    400  @scalar                 without AVX
+slurm+       plain    900  @slurm                  the scripts for Slurm
 aarch64+     plain    900  @aarch64                aarch64, emulated
 cuda         -        400  @cuda                   the CUDA toolkit
 clang        -        400  @clang                  clang, warnings are errors

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # setup.sh - install what a build (build), the tests (check), the fuzzers (fuzz),
-# the models (model) or the tests for aarch64 (aarch64) need and this machine
-# lacks.
+# the models (model), the tests for aarch64 (aarch64) or those of the scripts for
+# Slurm (slurm) need and this machine lacks.
 #
 # Debian and Ubuntu: by apt-get, as root or with a sudo that asks nothing;
 # else it prints the line to type.  Elsewhere it only says what is missing.
@@ -24,8 +24,9 @@ check) want="$build $check" ;;
 fuzz) want="$build clang" ;;
 model) want='gcc libc6-dev spin' ;;
 aarch64) want="$build gcc-aarch64-linux-gnu qemu-user-static" ;;
+slurm) want='slurmctld slurmd slurm-client munge iproute2 util-linux' ;;
 *)
-	echo "usage: test/setup.sh build|check|fuzz|model|aarch64" >&2
+	echo "usage: test/setup.sh build|check|fuzz|model|aarch64|slurm" >&2
 	exit 2
 	;;
 esac
@@ -37,6 +38,12 @@ probe()
 {
 	if [ "$what" = model ]; then
 		command -v spin >/dev/null || echo 'the model checker Spin'
+		return
+	fi
+	if [ "$what" = slurm ]; then
+		for tool in slurmctld slurmd srun munged unshare ip; do
+			command -v $tool >/dev/null || echo "$tool"
+		done
 		return
 	fi
 	cc=$(command -v cc || command -v gcc || true)

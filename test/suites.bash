@@ -253,6 +253,15 @@ fill_venv_frameworks()
 }
 
 # Every test of the Python package, those inside frameworks included.
+suite_slurm()
+{
+	if ! fill_venv; then
+		fail "build/venv can't be filled" $logs/venv.log
+		return
+	fi
+	run_program 'the scripts of examples/slurm' test/slurm/scripts.sh
+}
+
 suite_frameworks()
 {
 	if ! fill_venv; then
