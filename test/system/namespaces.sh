@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# namespaces.sh - producer and consumers in process and mount namespaces of
-# their own, as containers have them, and a disk for the cache that is full.
+# namespaces.sh - producer and consumers in process, network, IPC and mount
+# namespaces of their own, as pods have them, and a full disk for the cache.
 . "$(dirname "$0")/producer.bash"
 
 serve=("$producer" --no-cache "${set[@]}" "${small[@]}")
-apart=(unshare --user --map-root-user --pid --mount --fork --mount-proc
+apart=(unshare --user --map-root-user --pid --net --ipc --mount --fork --mount-proc
 	--kill-child)
 "${apart[@]}" true 2>"$work/err"
 if [ $? != 0 ]; then
