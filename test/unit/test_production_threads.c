@@ -78,7 +78,7 @@ static void *wait_for_all(void *arg)
 	(void)arg;
 	tsi_sync_lock(&production_sync);
 	while (tsi_membership_head(&membership_m, 0) < C)
-		tsi_sync_wait_staged(&production_sync, INT64_MAX);
+		tsi_sync_wait_head(&production_sync, 0, INT64_MAX);
 	tsi_sync_unlock(&production_sync);
 	return NULL;
 }
