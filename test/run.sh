@@ -10,7 +10,7 @@
 #   run.sh fuzz         every fuzzer for FUZZ_SECONDS
 #
 # clang's analyser looks at ANALYZER_NODES states of a function: `make lint` at
-# as many as clang does by itself, `make check` at fewer, in a third of that
+# as many as clang does by itself, `make check` at fewer, in a sixth of that
 # time.
 #
 # Programs run $TEST_JOBS at a time (twice as many as there are CPUs and two
@@ -25,7 +25,8 @@ unset TSOCK_DIR XDG_RUNTIME_DIR
 # A suite: its name, what is built for it, the seconds that each program has,
 # what runs, and its title.  FOLDER/PATTERN are test programs, FOLDER/X.sh are
 # scripts, and @X is the function X of suites.bash.  Those with a + run only
-# when they are asked for.
+# when they are asked for.  Those with programs that take minutes come early:
+# else one of them would run at the end, alone.
 #
 # Test programs: once:FOLDER/PATTERN are those that differ by a byte from
 # all that ran before them: where an option leaves a program as it was, nothing
@@ -35,10 +36,11 @@ suites='
 layers       -        400  @layers                 layers
 header       -        400  @header                 the public headers, each alone
 unit         plain    400  unit/*                  unit tests
+sim          sim      400  once:unit/*,@simulation simulated GPUs
+python       plain    1800 @python                 Python
 asan         asan     400  unit/*                  unit tests, ASan and UBSan
 tsan         tsan     400  threads:unit/*          unit tests, TSan
 minimal      minimal  400  once:unit/*             without the optional parts
-sim          sim      400  once:unit/*,@simulation simulated GPUs
 sim-asan+    sim-asan 1200 @simulation             simulated GPU, ASan and UBSan
 sim-tsan+    sim-tsan 1200 @simulation             simulated GPU, TSan
 circles      plain    400  @circles                circles
@@ -53,7 +55,6 @@ system-tsan  tsan     400  system/*,system/bytes.sh system tests, TSan
 faults       plain    900  faults/*                calls that fail
 replay       asan     400  @replay                 inputs of fuzzers, ASan and UBSan
 faults-asan+ asan     1800 faults/*                calls that fail, ASan and UBSan
-python       plain    1800 @python                 Python
 frameworks+  all      3000 @frameworks             Python, inside frameworks
 draws+       plain    7200 @draws                  a million draws of each recipe
 lint         lint     400  @lint                   lint
@@ -88,7 +89,7 @@ declare -A builds=(
 		gpu-tests'
 	[cuda]='B=build CUDA=1 WERROR=1 all tests'
 	[lint]="B=build-sim O=build/obj CUDA=sim WERROR=1
-		ANALYZER_NODES=${ANALYZER_NODES:-50000} analyze"
+		ANALYZER_NODES=${ANALYZER_NODES:-20000} analyze"
 	[clang]='B=build-clang CC=clang CXX=clang++ CUDA=sim CFLAGS=-O0
 		CXXFLAGS=-O0 WERROR=1 all tests'
 	[fuzz]='B=build-fuzz CC=clang SAN=fuzzer-no-link,address,undefined CFLAGS=-O2

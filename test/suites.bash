@@ -199,13 +199,18 @@ run_pytest()
 # run_pytest_files NAME VENV TITLE FILE...
 run_pytest_files()
 {
-	export PYTHONPATH=$top/bindings/python PYTHONDONTWRITEBYTECODE=1
+	# Bytecode is kept, and not in the checkout: hundreds of processes import
+	# the package.  Threads of torch's would wait for one another most of the
+	# time, since several programs share the CPUs.
+	export PYTHONPATH=$top/bindings/python PYTHONPYCACHEPREFIX=$top/build/pycache
+	export OMP_NUM_THREADS=1
+	unset PYTHONDONTWRITEBYTECODE
 	junit=$logs/$(tr -c 'A-Za-z0-9\n' - <<<"$1-$3").xml
 	rm -f "$junit"
 	run_program "$1: $3" "$2/bin/python" -m pytest -q -rs \
 		-p no:cacheprovider -o faulthandler_timeout=100 \
 		--junitxml="$junit" "${@:4}"
-	unset PYTHONPATH PYTHONDONTWRITEBYTECODE junit
+	unset PYTHONPATH PYTHONPYCACHEPREFIX OMP_NUM_THREADS junit
 }
 
 suite_python()
