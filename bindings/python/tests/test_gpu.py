@@ -83,12 +83,17 @@ del late, theirs, copies
 mine.close()
 """
 
+# Each pair of two columns.
 WAYS = [
-    (transport, zero, dtype, layout)
-    for transport in ("vmm", "legacy", "staged")
-    for zero in "01"
-    for dtype, layout in (("float32", "chw"), ("uint8", "hwc"))
-] + [("auto", "0", "float16", "hwc"), ("auto", "1", "float16", "chw")]
+    ("vmm", "0", "float32", "chw"),
+    ("vmm", "1", "uint8", "hwc"),
+    ("legacy", "0", "uint8", "hwc"),
+    ("legacy", "1", "float32", "chw"),
+    ("staged", "0", "float32", "chw"),
+    ("staged", "1", "uint8", "hwc"),
+    ("auto", "0", "float16", "hwc"),
+    ("auto", "1", "float16", "chw"),
+]
 
 
 @pytest.mark.parametrize("way", WAYS, ids="-".join)
@@ -130,8 +135,9 @@ def test_masks_are_on_the_gpu_with_their_images(
     ride(MASKS, zero_copy)
 
 
-@pytest.mark.parametrize("transport", ["vmm", "legacy", "staged"])
-@pytest.mark.parametrize("layout", ["chw", "hwc"])
+@pytest.mark.parametrize(
+    "transport, layout", [("vmm", "chw"), ("legacy", "hwc"), ("staged", "hwc")]
+)
 def test_one_channel_on_a_gpu_is_that_of_the_host(sim, ride, transport, layout):
     sim("--ring", 64, "--max-batch", 16, "--join-window", 32, "--transform",
         "Resize((31, 30)) Grayscale(1)")

@@ -72,7 +72,13 @@ length: str = len(tsock.DataLoader("toy"))
 """
 
 
-def mypy(*arguments, cwd):
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory):
+    """What mypy has read of the standard library and of numpy, once."""
+    return tmp_path_factory.mktemp("mypy")
+
+
+def mypy(*arguments, cwd, cache):
     if importlib.util.find_spec("mypy"):
         command = [sys.executable, "-m", "mypy"]
     elif shutil.which("mypy"):
@@ -81,7 +87,7 @@ def mypy(*arguments, cwd):
         pytest.skip("no mypy")
     return subprocess.run(
         command
-        + ["--strict", "--cache-dir", str(cwd / "cache")]
+        + ["--strict", "--cache-dir", str(cache)]
         + [str(a) for a in arguments],
         cwd=cwd,
         env=dict(os.environ, MYPYPATH=os.path.dirname(PACKAGE)),
@@ -90,17 +96,17 @@ def mypy(*arguments, cwd):
     )
 
 
-def test_the_package_is_clean(tmp_path):
-    done = mypy(PACKAGE, cwd=tmp_path)
+def test_the_package_is_clean(tmp_path, cache):
+    done = mypy(PACKAGE, cwd=tmp_path, cache=cache)
     assert done.returncode == 0, done.stdout
 
 
-def test_what_users_write_is_clean_and_what_is_wrong_is_found(tmp_path):
+def test_what_users_write_is_clean_and_what_is_wrong_is_found(tmp_path, cache):
     (tmp_path / "user.py").write_text(USER)
     (tmp_path / "wrong.py").write_text(WRONG)
-    done = mypy("user.py", cwd=tmp_path)
+    done = mypy("user.py", cwd=tmp_path, cache=cache)
     assert done.returncode == 0, done.stdout
-    done = mypy("wrong.py", cwd=tmp_path)
+    done = mypy("wrong.py", cwd=tmp_path, cache=cache)
     lines = {
         int(line.split(":")[1])
         for line in done.stdout.splitlines()
@@ -109,7 +115,7 @@ def test_what_users_write_is_clean_and_what_is_wrong_is_found(tmp_path):
     assert lines == {4, 5, 6, 7, 8}, done.stdout
 
 
-def test_examples_are_clean(tmp_path):
+def test_examples_are_clean(tmp_path, cache):
     """What users copy; frameworks are not read, which would take a minute.
 
     (Where torch is read, its own backward() is the one untyped call.)
@@ -122,7 +128,7 @@ def test_examples_are_clean(tmp_path):
     )
     examples = sorted(glob.glob(os.path.join(CHECKOUT, "examples", "*.py")))
     assert examples
-    done = mypy("--allow-subclassing-any", *examples, cwd=tmp_path)
+    done = mypy("--allow-subclassing-any", *examples, cwd=tmp_path, cache=cache)
     assert done.returncode == 0, done.stdout
 
 
