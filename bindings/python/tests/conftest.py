@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT
 """A small folder of images, and producers that serve it, for every test."""
 
+import importlib.util
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -26,6 +28,10 @@ os.environ.setdefault(
     "LIBTSOCK_PATH", os.path.join(BUILD, "lib", "libtsock.so.0.1")
 )
 os.environ.setdefault("TSOCK_PRODUCER", PRODUCER)
+
+# The CPUs run several tests at once; a pool of threads in each of them would
+# spend its time waiting.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 AUDITED = os.environ.get("TSOCK_TEST_AUDIT") != "0"  # see audit.py
 
@@ -286,6 +292,43 @@ def script(tmp_path, place):
         if process.poll() is None:
             process.kill()
         process.communicate()
+
+
+@pytest.fixture(scope="session")
+def warm_python():
+    """The path of a python with torch imported already (warm.py).
+
+    Where there is no torch, that of python.
+    """
+    if importlib.util.find_spec("torch") is None:
+        yield sys.executable
+        return
+    # Looks at sys.executable, once.
+    import multiprocessing.spawn  # noqa: F401
+
+    folder = tempfile.mkdtemp(prefix="tsock-")
+    executable = os.path.join(folder, "python")
+    socket = os.path.join(folder, "socket")
+    command = [sys.executable, "-IS", os.path.join(HERE, "warm.py"), socket]
+    with open(executable, "w") as f:
+        f.write('#!/bin/sh\nexec %s "$@"\n' % shlex.join(command))
+    os.chmod(executable, 0o700)
+    server = subprocess.Popen(
+        [sys.executable, os.path.join(HERE, "warm.py"), "--serve", socket]
+        + [executable, "torch", "torchvision"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    assert server.stdout.readline() == b"ready\n"
+    yield executable
+    server.communicate()
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def warm(warm_python, monkeypatch):
+    """What runs sys.executable runs a python with torch imported already."""
+    monkeypatch.setattr(sys, "executable", warm_python)
 
 
 @pytest.fixture(scope="session")

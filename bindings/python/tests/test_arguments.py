@@ -12,6 +12,8 @@ import tsock
 from conftest import PRODUCER
 from tsock import _ffi, arguments, gpu, producer, tensors
 
+pytestmark = pytest.mark.usefixtures("warm")
+
 
 def refused(kind, *arguments, **keywords):
     with pytest.raises(kind) as caught:

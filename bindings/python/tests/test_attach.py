@@ -15,6 +15,9 @@ from conftest import CHECKOUT, N, SIZE, finish, runs, until
 from tsock import attach, errors, launch
 
 numpy = pytest.importorskip("numpy")
+
+pytestmark = pytest.mark.usefixtures("warm")
+
 INDEX = dict(fields=("index",), dtype="uint8", layout="hwc", timeout=60)
 SMALL = dict(size=SIZE, threads=1, no_cache=True)
 

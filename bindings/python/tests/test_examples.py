@@ -13,6 +13,8 @@ import pytest
 import tsock
 from conftest import BUILD, CHECKOUT, N, finish, until
 
+pytestmark = pytest.mark.usefixtures("warm")
+
 EXAMPLES = os.path.join(CHECKOUT, "examples")
 LIB = os.path.join(BUILD, "lib")
 

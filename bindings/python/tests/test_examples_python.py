@@ -11,7 +11,7 @@ from conftest import CHECKOUT, finish
 
 pytest.importorskip("torch")
 
-pytestmark = pytest.mark.minutes(10)
+pytestmark = [pytest.mark.minutes(10), pytest.mark.usefixtures("warm")]
 
 EACH = 23  # images of each of the three classes
 

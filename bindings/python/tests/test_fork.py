@@ -5,6 +5,8 @@ import pytest
 
 pytest.importorskip("numpy")
 
+pytestmark = pytest.mark.usefixtures("warm")
+
 SCRIPT = """
 import multiprocessing, sys
 import numpy

@@ -16,7 +16,7 @@ from conftest import CHECKOUT, N
 
 pytest.importorskip("torch.distributed")
 pytest.importorskip("numpy")
-pytestmark = pytest.mark.minutes(10)
+pytestmark = [pytest.mark.minutes(10), pytest.mark.usefixtures("warm")]
 
 # What the scripts share.  say() leaves what a rank has seen for the test.
 COMMON = """

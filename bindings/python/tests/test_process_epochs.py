@@ -11,6 +11,8 @@ from conftest import INDEX, SIZE, everything, indices, until
 
 pytest.importorskip("numpy")
 
+pytestmark = pytest.mark.usefixtures("warm")
+
 # All epochs of these tests are in the ring, as long as somebody is in the first
 # who reads bytes as they are made: other views have rings of their own.
 RING = ("--ring", 2048, "--max-batch", 64)

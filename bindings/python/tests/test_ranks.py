@@ -13,6 +13,8 @@ import tsock
 from conftest import CHECKOUT, N, finish
 from tsock.ranks import Ranks, job_of
 
+pytestmark = pytest.mark.usefixtures("warm")
+
 # What every rank runs: reads EPOCHS epochs, prints a line of JSON for each.
 # In a process group it trains a model, too.
 SCRIPT = """

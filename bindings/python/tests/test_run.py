@@ -21,6 +21,8 @@ from torch.utils.data import DataLoader  # noqa: E402
 from torchvision import transforms as T  # noqa: E402
 from torchvision.datasets import ImageFolder  # noqa: E402
 
+pytestmark = pytest.mark.usefixtures("warm")
+
 EVAL = T.Compose([T.Resize(40), T.CenterCrop(32), T.ToTensor()])
 
 COMMON = """

@@ -19,6 +19,8 @@ from torchvision.datasets import ImageFolder  # noqa: E402
 
 from tsock.sharing.look import look  # noqa: E402
 
+pytestmark = pytest.mark.usefixtures("warm")
+
 EVAL = T.Compose([T.Resize(40), T.CenterCrop(32), T.ToTensor()])
 TRAIN = T.Compose(
     [T.RandomResizedCrop(32), T.RandomHorizontalFlip(), T.ToTensor()]

@@ -28,6 +28,8 @@ from test_share import EVAL, cache, same, shared  # noqa: E402, F401
 from tsock.sharing import parcel  # noqa: E402
 from tsock.sharing.look import look  # noqa: E402
 
+pytestmark = pytest.mark.usefixtures("warm")
+
 # ---- CIFAR ----
 
 

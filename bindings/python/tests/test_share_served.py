@@ -19,6 +19,9 @@ from tsock.sharing import parcel  # noqa: E402
 
 PACKAGES = os.path.dirname(os.path.dirname(tsock.__file__))
 N = 60
+PYTHON = sys.executable
+
+pytestmark = pytest.mark.usefixtures("warm")
 
 MODULE = """
 import torch
@@ -240,7 +243,7 @@ def test_sets_have_one_order_in_the_name(code, tmp_path):
     path = os.pathsep.join([PACKAGES, str(tmp_path)])
     said = {
         subprocess.run(
-            [sys.executable, "-c", SETS],
+            [PYTHON, "-c", SETS],  # a warm one has its hash seed
             env=dict(os.environ, PYTHONPATH=path, PYTHONHASHSEED=seed),
             capture_output=True,
             text=True,

@@ -20,6 +20,8 @@ from tsock.sharing.patch import Patch  # noqa: E402
 from tsock.sharing.plan import NotNative  # noqa: E402
 from test_share import cache, same, shared  # noqa: E402,F401
 
+pytestmark = pytest.mark.usefixtures("warm")
+
 EVAL = T.Compose([T.Resize(40), T.CenterCrop(32), T.ToTensor()])
 TRAIN = T.Compose(
     [T.RandomResizedCrop(32), T.RandomHorizontalFlip(), T.ToTensor()]

@@ -16,6 +16,8 @@ from test_tensorsocket import produce  # noqa: E402,F401 - a fixture
 from test_tensorsocket_scripts import EXAMPLE_PRODUCER, here  # noqa: E402
 from tsock.tensorsocket import TensorConsumer, TensorProducer  # noqa: E402
 
+pytestmark = pytest.mark.usefixtures("warm")
+
 
 def test_a_loader_that_raises_is_heard_on_both_sides(produce):
     class Broken(Samples):

@@ -8,6 +8,8 @@ from conftest import finish, until
 
 pytest.importorskip("torch")
 
+pytestmark = pytest.mark.usefixtures("warm")
+
 
 def here(text):
     """The only line of such a script that is another one."""
