@@ -22,6 +22,7 @@ from torchvision import transforms as T  # noqa: E402
 from torchvision.datasets import ImageFolder  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("warm")
+PYTHON = sys.executable
 
 EVAL = T.Compose([T.Resize(40), T.CenterCrop(32), T.ToTensor()])
 
@@ -117,7 +118,9 @@ for epoch in range(2):
 """
 
 
-def test_a_script_s_loader_reads_the_stream(images, job):
+def test_a_script_s_loader_reads_the_stream(images, job, monkeypatch):
+    # Here torch is imported while tsock.run waits for that.
+    monkeypatch.setattr(sys, "executable", PYTHON)
     said, log = job(LOOP, images, "--more")
     assert [sum(s["batches"]) for s in said] == [N, N]
     assert all(len(s["batches"]) == s["length"] for s in said)
