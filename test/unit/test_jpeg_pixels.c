@@ -190,7 +190,8 @@ static struct image_gen_bytes make(const struct sampling *s, uint32_t width,
 static void every_size_from_1_to_67_decodes(void **state)
 {
 	(void)state;
-	for (uint32_t i = 0; i < COUNT(samplings) * 67; i++) {
+	for (uint32_t i = 0; i < COUNT(samplings) * 67;
+	     i += SANITIZED ? 5 : 1) {
 		const struct sampling *s = &samplings[i % COUNT(samplings)];
 		uint32_t n = i / COUNT(samplings) + 1;
 		int quality = 1 + (int)(i * 37 % 100);
