@@ -25,11 +25,15 @@ extern "C" {
  */
 
 /*
- * PHILOX      For each epoch a uniform shuffle, Fisher and Yates's.  Its random
- *             numbers are those of Philox4x32-10 (Salmon, Moraes, Dror, Shaw,
- *             "Parallel random numbers: as easy as 1, 2, 3", SC 2011), keyed by
- *             the seed, in a range as Lemire has it ("Fast random integer
- *             generation in an interval", ACM TOMACS 29, 2019).
+ * PHILOX      For each epoch another shuffle, by the seed.  From 65,536 samples
+ *             on it is a permutation that is evaluated at a position: a Feistel
+ *             network, whose rounds are those of Philox (Salmon, Moraes, Dror,
+ *             Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011);
+ *             lib/order/permutation.h defines it.  Fewer samples are shuffled by
+ *             Fisher and Yates's method, by numbers of Philox4x32-10, in a range
+ *             as Lemire has it ("Fast random integer generation in an interval",
+ *             ACM TOMACS 29, 2019).  The same holds for a segment by its length.
+ *             There are up to 2^62 samples.
  * TORCH       What PyTorch visits in the epoch-th full pass over
  *             DataLoader(ds, shuffle=True,
  *                        generator=torch.Generator().manual_seed(seed)),
@@ -89,18 +93,32 @@ TSOCK_API uint64_t tsock_order_len(const struct tsock_order_opts *opts);
  * Write the order of an epoch (counted from 0): index[i] is the number, below
  * count, of the data set's sample that comes i-th in the epoch.  index has room
  * for len numbers, at least tsock_order_len(opts); no more than that are
- * written.  Takes 10 to 40 ms for a million samples, and, until it returns, up
- * to 12 bytes of memory per sample; TORCH without shards draws the numbers of
+ * written.  Takes 10 to 40 ms for a million samples and, until it returns, no
+ * memory, or 256 KiB where there are fewer than 65,536 samples or a segment has
+ * fewer; with TORCH 4 bytes a sample.  TORCH without shards draws the numbers of
  * all earlier epochs as well, which takes a millisecond more for a million
  * samples in each.  Fails with EARG (an unknown kind, no samples, a shard that
  * doesn't exist, more segments than samples in an epoch, segments with TORCH or
  * of a shuffle with repeat or limit, a limit above the samples of an epoch, too
- * little room), ENOTSUP (2^32 samples or more that are shuffled, 214,748,364 or
- * more with TORCH; an epoch so late that TORCH would draw more than 2^40 numbers
- * for it; an epoch of more than 2^63 samples), ENOMEM; then index is unchanged.
+ * little room), ENOTSUP (more than 2^62 samples that are shuffled, 214,748,364
+ * or more with TORCH; an epoch so late that TORCH would draw more than 2^40
+ * numbers for it; an epoch of more than 2^63 samples), ENOMEM; then index is
+ * unchanged.
  */
 TSOCK_API int tsock_order(const struct tsock_order_opts *opts, uint64_t epoch,
 			  uint64_t *index, uint64_t len);
+
+/*
+ * The same for n positions of the epoch alone, first, first + stride, and so on:
+ * index[i] is the sample that comes at position first + i * stride.  With PHILOX
+ * and 65,536 samples or more (a segment: as many) and in the data set's own order
+ * this takes below 0.1 us a position, wherever it is; otherwise all of the epoch
+ * or segment is shuffled in each call.  Fails as tsock_order() does, and with
+ * EARG for a position that isn't in the epoch.
+ */
+TSOCK_API int tsock_order_at(const struct tsock_order_opts *opts,
+			     uint64_t epoch, uint64_t first, uint64_t stride,
+			     uint64_t *index, uint64_t n);
 
 /* ------------------------------------------------------------------------
  * The part of a rank

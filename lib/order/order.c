@@ -4,9 +4,8 @@
  */
 #include "order/order.h"
 
-#include <stdlib.h>
-
 #include "base/err.h"
+#include "order/permutation.h"
 #include "order/shuffle.h"
 
 #define MOST (UINT64_C(1) << 63) /* positions of an epoch */
@@ -77,11 +76,12 @@ int tsi_order_check(struct tsi_order_opts *o)
 			       "not for %llu; use the philox order",
 			       (unsigned long long)TSI_TORCH_MAX,
 			       (unsigned long long)o->count);
-	if (o->kind == TSOCK_ORDER_PHILOX && o->count > UINT32_MAX)
+	if (o->kind == TSOCK_ORDER_PHILOX && o->count > TSI_PERMUTATION_MAX)
 		return tsi_err(TSOCK_ENOTSUP,
-			       "shuffling is made for up to %u samples, not "
+			       "shuffling is made for up to %llu samples, not "
 			       "%llu; use the sequential order",
-			       UINT32_MAX, (unsigned long long)o->count);
+			       (unsigned long long)TSI_PERMUTATION_MAX,
+			       (unsigned long long)o->count);
 	return 0;
 }
 
@@ -98,11 +98,6 @@ uint64_t tsi_order_bound(const struct tsi_order_opts *o, uint32_t segment)
 	uint64_t more = tsi_order_len(o) % o->segments;
 
 	return segment * each + (segment < more ? segment : more);
-}
-
-uint64_t tsi_order_items(const struct tsi_order_opts *o)
-{
-	return tsi_order_is_dealt(o) ? tsi_order_len(o) : o->count;
 }
 
 /* This rank's k-th position in an epoch padded by its own first samples. */
@@ -126,13 +121,15 @@ uint64_t tsi_order_item(const struct tsi_order_opts *o, uint64_t position)
 	return strided(o, position) / times(o);
 }
 
-void tsi_order_run(const struct tsi_order_opts *o, uint64_t position,
-		   unsigned n, uint64_t *item)
+void tsi_order_run(const struct tsi_order_opts *o,
+		   const struct tsi_positions *run, unsigned n, uint64_t *item)
 {
 	bool same = tsi_order_is_dealt(o) || (!o->sharded && times(o) == 1);
 
 	for (unsigned i = 0; i < n; i++)
-		item[i] = same ? position + i : tsi_order_item(o, position + i);
+		item[i] = run->first + i * run->stride;
+	for (unsigned i = 0; !same && i < n; i++)
+		item[i] = tsi_order_item(o, item[i]);
 }
 
 bool tsi_order_is_dealt(const struct tsi_order_opts *o)
@@ -140,43 +137,16 @@ bool tsi_order_is_dealt(const struct tsi_order_opts *o)
 	return o->kind == TSOCK_ORDER_PHILOX && o->segments > 1;
 }
 
-int tsi_order_deal(const struct tsi_order_opts *o, uint32_t *dealt)
+uint64_t tsi_order_dealt(const struct tsi_order_opts *o, uint64_t k)
 {
-	uint64_t count = o->count, len = tsi_order_len(o);
-	uint32_t *all = malloc(count * sizeof(*all));
-
-	if (!all)
-		return tsi_err(TSOCK_ENOMEM,
-			       "no memory to deal %llu samples into segments",
-			       (unsigned long long)count);
-	for (uint64_t i = 0; i < count; i++)
-		all[i] = (uint32_t)i;
-	tsi_shuffle_philox(all, count, o->seed, TSI_SHUFFLE_DEAL, 0, 0);
-	for (uint64_t k = 0; k < len; k++)
-		dealt[k] = all[strided(o, k)];
-	free(all);
-	return 0;
+	return strided(o, k);
 }
 
-void tsi_order_philox(const struct tsi_order_opts *o, const uint32_t *dealt,
-		      uint64_t epoch, uint32_t *item)
+unsigned tsi_order_version(const struct tsi_order_opts *o)
 {
-	uint64_t items = tsi_order_items(o);
-
-	for (uint64_t i = 0; i < items; i++)
-		item[i] = dealt ? dealt[i] : (uint32_t)i;
-	if (!dealt) {
-		tsi_shuffle_philox(item, items, o->seed, TSI_SHUFFLE_EPOCH,
-				   epoch, 0);
-		return;
-	}
-	for (uint32_t s = 0; s < o->segments; s++) {
-		uint64_t from = tsi_order_bound(o, s);
-
-		tsi_shuffle_philox(item + from,
-				   tsi_order_bound(o, s + 1) - from, o->seed,
-				   TSI_SHUFFLE_EPOCH, epoch, s);
-	}
+	return o->kind == TSOCK_ORDER_PHILOX && o->count >= TSI_PERMUTATION_MIN
+		       ? 2
+		       : 0;
 }
 
 uint64_t tsi_order_torch_start(const struct tsi_order_opts *o, uint64_t epoch,

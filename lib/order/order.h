@@ -3,8 +3,9 @@
  * order.h - which sample of the data set has which position in an epoch:
  * arithmetic alone, a pure function of (options, epoch, position).
  *
- *   philox      A fresh uniform shuffle per epoch, from a counter-based
- *               generator keyed by the seed.
+ *   philox      A fresh shuffle per epoch, by a counter-based generator keyed
+ *               by the seed: from 2^16 samples on a permutation that is evaluated
+ *               at a position (permutation.h), else Fisher and Yates's.
  *   torch       Epoch e is what the e-th full pass over
  *               DataLoader(ds, shuffle=True,
  *                          generator=torch.Generator().manual_seed(seed))
@@ -29,11 +30,9 @@
  * a row, of which the first `limit` are left.  What is sharded is the epoch that
  * remains.  Neither is made with dealt samples.
  *
- * So a shuffled epoch is made in three steps: where samples are dealt, they are
- * dealt once (tsi_order_deal()); the epoch's items, which are indices of the
- * data set, are shuffled (tsi_order_philox(), tsi_order_torch()); and a
- * position has the item tsi_order_item().  In the sequential order the item's
- * number is the index itself.
+ * So a shuffled epoch has items, of which a position has the one of number
+ * tsi_order_item(); places.h says which index of the data set that is.  In the
+ * sequential order the item's number is the index itself.
  */
 #ifndef TSI_ORDER_ORDER_H
 #define TSI_ORDER_ORDER_H
@@ -76,28 +75,32 @@ uint64_t tsi_order_len(const struct tsi_order_opts *o);
 /* First position of a segment; the epoch's length for segment = segments. */
 uint64_t tsi_order_bound(const struct tsi_order_opts *o, uint32_t segment);
 
-/* Items of a shuffled epoch: those of its positions if dealt, else all. */
-uint64_t tsi_order_items(const struct tsi_order_opts *o);
-
 /* Which of the times that its sample comes a position is, from 0. */
 uint64_t tsi_order_time(const struct tsi_order_opts *o, uint64_t position);
 
 /* The number of a position's item. */
 uint64_t tsi_order_item(const struct tsi_order_opts *o, uint64_t position);
 
-/* Those of n positions, from this one on. */
-void tsi_order_run(const struct tsi_order_opts *o, uint64_t position,
-		   unsigned n, uint64_t *item);
+/* Positions first, first + stride, ... */
+struct tsi_positions {
+	uint64_t first, stride;
+};
+
+/* Those of n positions. */
+void tsi_order_run(const struct tsi_order_opts *o,
+		   const struct tsi_positions *run, unsigned n, uint64_t *item);
 
 /* Are samples dealt out to ranks and segments once, by the seed? */
 bool tsi_order_is_dealt(const struct tsi_order_opts *o);
 
-/* Write tsi_order_items() of them, by segment.  Fails with ENOMEM. */
-int tsi_order_deal(const struct tsi_order_opts *o, uint32_t *dealt);
+/* The number, among all that are dealt, of this rank's k-th item. */
+uint64_t tsi_order_dealt(const struct tsi_order_opts *o, uint64_t k);
 
-/* Write the items of an epoch; dealt is NULL where nothing is dealt. */
-void tsi_order_philox(const struct tsi_order_opts *o, const uint32_t *dealt,
-		      uint64_t epoch, uint32_t *item);
+/*
+ * Which order PHILOX gives these samples, as an identity says it: 0 if it is as
+ * it has always been, 2 if it is the one that permutation.h evaluates.
+ */
+unsigned tsi_order_version(const struct tsi_order_opts *o);
 
 /*
  * torch's generator at the start of an epoch.  Where torch makes a new one for

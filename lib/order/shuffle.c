@@ -17,8 +17,7 @@ struct words {
 	unsigned used;
 };
 
-static void words_init(struct words *w, uint64_t seed, enum tsi_shuffle_use use,
-		       uint64_t epoch, uint32_t segment)
+uint64_t tsi_shuffle_key(uint64_t seed, enum tsi_shuffle_use use)
 {
 	/*
 	 * The seed is a key elsewhere too (augmentation): a key drawn from it
@@ -27,12 +26,22 @@ static void words_init(struct words *w, uint64_t seed, enum tsi_shuffle_use use,
 	struct tsi_philox_ctr tag = { { 0x6f726472u, (uint32_t)use, 0, 0 } };
 	struct tsi_philox_ctr k = tsi_philox(seed, tag);
 
-	w->key = (uint64_t)k.v[1] << 32 | k.v[0];
-	w->ctr.v[0] = 0;
-	w->ctr.v[1] = segment;
-	w->ctr.v[2] = (uint32_t)epoch;
-	w->ctr.v[3] = (uint32_t)(epoch >> 32);
-	w->used = 4 * BLOCKS;
+	return (uint64_t)k.v[1] << 32 | k.v[0];
+}
+
+static struct tsi_philox_ctr first_of(uint64_t epoch, uint32_t segment)
+{
+	return (struct tsi_philox_ctr){ { 0, segment, (uint32_t)epoch,
+					  (uint32_t)(epoch >> 32) } };
+}
+
+void tsi_shuffle_words(uint64_t key, uint64_t epoch, uint32_t segment,
+		       uint32_t word[4])
+{
+	struct tsi_philox_ctr r = tsi_philox(key, first_of(epoch, segment));
+
+	for (unsigned i = 0; i < 4; i++)
+		word[i] = r.v[i];
 }
 
 static uint32_t words_next(struct words *w)
@@ -77,14 +86,14 @@ static void swap(uint32_t *v, uint64_t i, uint64_t j)
  * Fisher and Yates from the end: place i-1 changes with one below i.  Places are
  * drawn a block ahead, so that the memory of all of them is fetched at once.
  */
-void tsi_shuffle_philox(uint32_t *v, uint64_t n, uint64_t seed,
-			enum tsi_shuffle_use use, uint64_t epoch,
+void tsi_shuffle_philox(uint32_t *v, uint64_t n, uint64_t key, uint64_t epoch,
 			uint32_t segment)
 {
 	uint32_t other[AHEAD];
-	struct words w;
+	struct words w = { .key = key,
+			   .ctr = first_of(epoch, segment),
+			   .used = 4 * BLOCKS };
 
-	words_init(&w, seed, use, epoch, segment);
 	while (n > 1) {
 		unsigned some = n - 1 < AHEAD ? (unsigned)(n - 1) : AHEAD;
 

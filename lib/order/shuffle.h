@@ -17,10 +17,16 @@ enum tsi_shuffle_use {
 	TSI_SHUFFLE_DEAL = 2,  /* which items belong to which segment */
 };
 
-/* Shuffle v[0 .. n-1] by (seed, use, epoch, segment); n < 2^32. */
-void tsi_shuffle_philox(uint32_t *v, uint64_t n, uint64_t seed,
-			enum tsi_shuffle_use use, uint64_t epoch,
+/* The key of all shuffles of a seed that are for this. */
+uint64_t tsi_shuffle_key(uint64_t seed, enum tsi_shuffle_use use);
+
+/* Shuffle v[0 .. n-1] by (key, epoch, segment); n < 2^32. */
+void tsi_shuffle_philox(uint32_t *v, uint64_t n, uint64_t key, uint64_t epoch,
 			uint32_t segment);
+
+/* The first four words of those that such a shuffle draws. */
+void tsi_shuffle_words(uint64_t key, uint64_t epoch, uint32_t segment,
+		       uint32_t word[4]);
 
 /* torch.randperm(n, generator=mt), for n < TSI_TORCH_MAX. */
 void tsi_shuffle_torch(uint32_t *v, uint64_t n, struct tsi_mt19937 *mt);

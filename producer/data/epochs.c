@@ -2,11 +2,16 @@
 /*
  * epochs.c - the orders of the epochs that are being read.
  *
- * Shuffled epochs are kept whole, a few at a time, epoch e in slot e modulo
- * their number.  One thread at a time makes an epoch, which holds up only those
- * that want it, or one that has to be made after it.  The others look theirs up
- * with no lock: a slot has a version, and what was read counts if the version
- * was the same before and after.
+ * What can be evaluated at a place (order/places.h) is, by each thread for
+ * itself.  A piece that is an array is kept whole, a few at a time.  One thread
+ * at a time makes one, which holds up only those that want it, or one that has
+ * to be made after it.  The others look theirs up with no lock: a slot has a
+ * version, and what was read counts if the version was the same before and
+ * after.
+ *
+ * Large arrays are made by a thread of their own, once half of the one before
+ * has been asked for.  Only where nobody could know of a piece beforehand, as in
+ * the first epoch, is it made by who asks for it.
  */
 #include "data/epochs.h"
 
@@ -16,16 +21,21 @@
 #include <stdlib.h>
 
 #include "base/err.h"
+#include "base/thread.h"
+#include "order/places.h"
 
 #define NONE UINT64_MAX /* no epoch has this number */
-#define MIN_SLOTS 3     /* one before, the current, the next */
-#define MAX_SLOTS 256   /* short epochs: workers spread over many */
+#define MIN_SLOTS 2     /* the current, the next */
+#define MAX_SLOTS 256   /* short pieces: workers spread over many */
 #define SLOTS_ITEMS (1u << 20)
 #define TORCH_MARKS 64
+#define SHORT 4096 /* made sooner than another thread wakes up */
+#define RUN 256    /* positions that are found at once */
 
 struct slot {
-	_Atomic uint64_t version; /* odd while an epoch is being written */
-	_Atomic uint64_t epoch;
+	_Atomic uint64_t version; /* odd while a piece is being written */
+	_Atomic uint64_t epoch;   /* of which it has this segment */
+	_Atomic uint32_t segment;
 	_Atomic bool prepared; /* a thread is about to make its next one */
 	_Atomic uint32_t *item;
 };
@@ -36,15 +46,28 @@ struct mark {
 	struct tsi_mt19937 mt;
 };
 
+/* The thread that makes pieces ahead. */
+struct maker {
+	pthread_mutex_t lock;
+	pthread_cond_t asked; /* or closing */
+	struct tsi_piece piece;
+	bool wanted, started, closing;
+	pthread_t id;
+};
+
 struct tsi_epochs {
 	struct tsi_order_opts order;
-	uint32_t *dealt; /* philox with segments: items by segment */
+	struct tsi_places places; /* not of a sequential order */
+	uint64_t longest;         /* array; 0: there are none */
 	struct slot slot[MAX_SLOTS];
-	unsigned nslots;      /* 0: sequential */
-	pthread_mutex_t lock; /* of who makes an epoch */
-	uint32_t *made;       /* under the lock: an epoch, to be copied */
-	struct mark *
-		mark; /* likewise; torch, not sharded: epoch e in e % TORCH_MARKS */
+	unsigned nslots;
+	pthread_mutex_t lock; /* of who makes a piece */
+	/* Under the lock: a piece, to be copied.  NULL: pieces are so long that
+	 * memory for that is claimed each time. */
+	uint32_t *made;
+	/* Likewise; torch, not sharded: epoch e in e % TORCH_MARKS. */
+	struct mark *mark;
+	struct maker maker;
 };
 
 /* The generator at the start of an epoch, from the nearest mark before it. */
@@ -79,129 +102,239 @@ static void make_torch(struct tsi_epochs *e, uint64_t epoch, uint32_t *item)
 	tsi_order_torch(&e->order, &mt, item);
 }
 
-/* With the lock. */
-static void write_slot(struct tsi_epochs *e, struct slot *s, uint64_t epoch)
+static struct slot *slot_of(struct tsi_epochs *e, const struct tsi_piece *at)
 {
-	uint64_t items = tsi_order_items(&e->order);
+	return &e->slot[(at->epoch * e->order.segments + at->segment) %
+			e->nslots];
+}
 
-	/* Relaxed: a thread that sees the epoch or an item below sees it. */
+/* With the lock. */
+static void write_slot(struct slot *s, const struct tsi_piece *at,
+		       const uint32_t *made)
+{
+	/* Relaxed: a thread that sees the piece or an item below sees it. */
 	atomic_fetch_add_explicit(&s->version, 1, memory_order_relaxed);
 	/* Release pairs with read_slot(): the version is odd by then. */
-	atomic_store_explicit(&s->epoch, epoch, memory_order_release);
-	for (uint64_t k = 0; k < items; k++)
-		atomic_store_explicit(&s->item[k], e->made[k],
+	atomic_store_explicit(&s->epoch, at->epoch, memory_order_release);
+	atomic_store_explicit(&s->segment, at->segment, memory_order_release);
+	for (uint64_t k = 0; k < at->len; k++)
+		atomic_store_explicit(&s->item[k], made[k],
 				      memory_order_release);
 	/* Release pairs with read_slot(): all of it is there. */
 	atomic_fetch_add_explicit(&s->version, 1, memory_order_release);
 }
 
-static void make_epoch(struct tsi_epochs *e, struct slot *s, uint64_t epoch)
+/* With the lock.  Fails with ENOMEM. */
+static int make_piece(struct tsi_epochs *e, const struct tsi_piece *at)
 {
+	uint32_t *made = e->made ? e->made : malloc(at->len * sizeof(*made));
+
+	if (!made)
+		return tsi_err(TSOCK_ENOMEM,
+			       "no memory to shuffle %llu samples",
+			       (unsigned long long)at->len);
 	if (e->order.kind == TSOCK_ORDER_TORCH)
-		make_torch(e, epoch, e->made);
+		make_torch(e, at->epoch, made);
 	else
-		tsi_order_philox(&e->order, e->dealt, epoch, e->made);
-	write_slot(e, s, epoch);
+		tsi_places_shuffle(&e->places, at, made);
+	write_slot(slot_of(e, at), at, made);
+	if (!e->made)
+		free(made);
+	return 0;
 }
 
-/* Positions of an epoch, and their indexes: first the number of each one's item
- * in a slot, then the item. */
-struct run {
-	uint64_t position;
-	unsigned n;
-	uint64_t *index;
-};
-
-static void read_items(const struct tsi_epochs *e, const struct slot *s,
-		       const struct run *r)
+static void read_items(const struct slot *s, unsigned n, const uint64_t *number,
+		       uint64_t *item)
 {
-	tsi_order_run(&e->order, r->position, r->n, r->index);
-	for (unsigned i = 0; i < r->n; i++)
+	for (unsigned i = 0; i < n; i++)
 		/* Acquire pairs with write_slot(), as in read_slot(). */
-		r->index[i] = atomic_load_explicit(&s->item[r->index[i]],
-						   memory_order_acquire);
+		item[i] = atomic_load_explicit(&s->item[number[i]],
+					       memory_order_acquire);
 }
 
-/* Without the lock; false: the slot has another epoch, or gets one. */
-static bool read_slot(const struct tsi_epochs *e, const struct slot *s,
-		      uint64_t epoch, const struct run *r)
+/* Which piece it has: exact under the lock, a hint outside of it. */
+static bool holds(const struct slot *s, const struct tsi_piece *at)
+{
+	/* Acquire pairs with the stores of write_slot(): if one of these or an
+	 * item is newer than a version read before, that has become another. */
+	return atomic_load_explicit(&s->epoch, memory_order_acquire) ==
+		       at->epoch &&
+	       atomic_load_explicit(&s->segment, memory_order_acquire) ==
+		       at->segment;
+}
+
+/* Without the lock; false: the slot has another piece, or gets one. */
+static bool read_slot(const struct slot *s, const struct tsi_piece *at,
+		      unsigned n, const uint64_t *number, uint64_t *item)
 {
 	/* Acquire pairs with the end of write_slot(). */
 	uint64_t version =
 		atomic_load_explicit(&s->version, memory_order_acquire);
 
-	/* Acquire pairs with the stores of write_slot(): if the epoch or an item
-	 * is newer than the version, the version is another one below. */
-	if (version & 1 ||
-	    atomic_load_explicit(&s->epoch, memory_order_acquire) != epoch)
+	if (version & 1 || !holds(s, at))
 		return false;
-	read_items(e, s, r);
+	read_items(s, n, number, item);
 	/* Relaxed: the loads before it order it. */
 	return atomic_load_explicit(&s->version, memory_order_relaxed) ==
 	       version;
 }
 
-static bool holds(const struct slot *s, uint64_t epoch)
+/* number and item may be the same only without other threads. */
+static int look_up(struct tsi_epochs *e, const struct tsi_piece *at, unsigned n,
+		   const uint64_t *number, uint64_t *item)
 {
-	/* Relaxed: exact under the lock, a hint outside of it. */
-	return atomic_load_explicit(&s->epoch, memory_order_relaxed) == epoch;
+	struct slot *s = slot_of(e, at);
+	int err = 0;
+
+	if (read_slot(s, at, n, number, item))
+		return 0;
+	pthread_mutex_lock(&e->lock);
+	if (!holds(s, at))
+		err = make_piece(e, at);
+	/* Nobody writes it without the lock. */
+	if (!err)
+		read_items(s, n, number, item);
+	pthread_mutex_unlock(&e->lock);
+	return err;
 }
 
-/* Make the next epoch before all threads need it at once. */
-static void prepare_epoch(struct tsi_epochs *e, uint64_t epoch)
-{
-	struct slot *s = &e->slot[epoch % e->nslots];
+/* ------------------------------------------------------------------------
+ * Ahead
+ */
 
-	/* Relaxed: no memory hangs on it. */
-	if (holds(s, epoch) ||
-	    atomic_exchange_explicit(&s->prepared, true, memory_order_relaxed))
-		return;
+/* Where there is no memory, it is who asks for the piece that says so. */
+static void make_ahead(struct tsi_epochs *e, const struct tsi_piece *at)
+{
+	struct slot *s = slot_of(e, at);
+
 	pthread_mutex_lock(&e->lock);
-	if (!holds(s, epoch))
-		make_epoch(e, s, epoch);
+	if (!holds(s, at))
+		(void)make_piece(e, at);
 	pthread_mutex_unlock(&e->lock);
+	/* Relaxed: no memory hangs on it. */
 	atomic_store_explicit(&s->prepared, false, memory_order_relaxed);
 }
 
-static void look_up(struct tsi_epochs *e, uint64_t epoch, const struct run *r)
+/* Wait for a piece; false: it ends. */
+static bool take_piece(struct maker *m, struct tsi_piece *at)
 {
-	struct slot *s = &e->slot[epoch % e->nslots];
+	bool wanted;
 
-	if (read_slot(e, s, epoch, r))
+	pthread_mutex_lock(&m->lock);
+	while (!m->wanted && !m->closing)
+		pthread_cond_wait(&m->asked, &m->lock);
+	wanted = m->wanted && !m->closing;
+	*at = m->piece;
+	m->wanted = false;
+	pthread_mutex_unlock(&m->lock);
+	return wanted;
+}
+
+static void *make_pieces(void *arg)
+{
+	struct tsi_epochs *e = arg;
+	struct tsi_piece at;
+
+	tsi_thread_name("tsock-order");
+	while (take_piece(&e->maker, &at))
+		make_ahead(e, &at);
+	return NULL;
+}
+
+/* Leave a piece to the thread that makes them; false: there is none. */
+static bool hand_over(struct tsi_epochs *e, const struct tsi_piece *at)
+{
+	struct maker *m = &e->maker;
+	bool started;
+
+	pthread_mutex_lock(&m->lock);
+	if (!m->started)
+		m->started = !tsi_thread_try(&m->id, make_pieces, e);
+	started = m->started;
+	/* One that it hasn't come to yet has been left behind by now. */
+	if (started && m->wanted)
+		atomic_store_explicit(&slot_of(e, &m->piece)->prepared, false,
+				      memory_order_relaxed);
+	if (started) {
+		m->piece = *at;
+		m->wanted = true;
+		pthread_cond_signal(&m->asked);
+	}
+	pthread_mutex_unlock(&m->lock);
+	return started;
+}
+
+static void stop_maker(struct maker *m)
+{
+	pthread_mutex_lock(&m->lock);
+	m->closing = true;
+	pthread_cond_signal(&m->asked);
+	pthread_mutex_unlock(&m->lock);
+	if (m->started)
+		pthread_join(m->id, NULL);
+	pthread_cond_destroy(&m->asked);
+	pthread_mutex_destroy(&m->lock);
+}
+
+/* What is read after this piece; false: nothing, or nothing that is made. */
+static bool next_piece(const struct tsi_epochs *e, const struct tsi_piece *at,
+		       struct tsi_piece *next)
+{
+	bool same = tsi_order_is_dealt(&e->order) &&
+		    at->segment + 1 < e->order.segments;
+	uint64_t epoch = at->epoch + !same;
+
+	if (epoch == NONE)
+		return false;
+	*next = tsi_places_piece(&e->places, epoch,
+				 same ? at->from + at->len : 0);
+	return tsi_places_is_array(&e->places, next);
+}
+
+/* Have the next piece made before all threads need it at once. */
+static void prepare_next(struct tsi_epochs *e, const struct tsi_piece *at)
+{
+	struct tsi_piece next;
+	struct slot *s;
+
+	if (!next_piece(e, at, &next))
 		return;
-	pthread_mutex_lock(&e->lock);
-	if (!holds(s, epoch))
-		make_epoch(e, s, epoch);
-	/* Nobody writes it without the lock. */
-	read_items(e, s, r);
-	pthread_mutex_unlock(&e->lock);
+	s = slot_of(e, &next);
+	/* Relaxed: no memory hangs on it. */
+	if (holds(s, &next) ||
+	    atomic_exchange_explicit(&s->prepared, true, memory_order_relaxed))
+		return;
+	if (next.len <= SHORT || !hand_over(e, &next))
+		make_ahead(e, &next);
 }
 
-static int deal(struct tsi_epochs *e)
+/* In the second half of an epoch's positions, or of a dealt piece's? */
+static bool is_late(const struct tsi_epochs *e, const struct tsi_piece *at,
+		    uint64_t position)
 {
-	uint64_t items = tsi_order_items(&e->order);
-
-	e->dealt = malloc(items * sizeof(*e->dealt));
-	if (!e->dealt)
-		return tsi_err(TSOCK_ENOMEM,
-			       "no memory to deal %llu samples into segments",
-			       (unsigned long long)items);
-	return tsi_order_deal(&e->order, e->dealt);
+	if (tsi_order_is_dealt(&e->order))
+		return position - at->from >= at->len / 2;
+	return position >= tsi_order_len(&e->order) / 2;
 }
+
+/* ------------------------------------------------------------------------
+ * Once
+ */
 
 static int make_slots(struct tsi_epochs *e)
 {
-	uint64_t items = tsi_order_items(&e->order), n = SLOTS_ITEMS / items;
+	uint64_t n = SLOTS_ITEMS / e->longest;
+	bool all = true;
 
-	bool all;
-
+	if (e->longest < TSI_PERMUTATION_MIN) {
+		e->made = malloc(e->longest * sizeof(*e->made));
+		all = e->made != NULL;
+	}
 	n = n < MIN_SLOTS ? MIN_SLOTS : n > MAX_SLOTS ? MAX_SLOTS : n;
-	e->made = malloc(items * sizeof(*e->made));
-	all = e->made != NULL;
 	for (; all && e->nslots < n; e->nslots++) {
 		struct slot *s = &e->slot[e->nslots];
 
-		s->item = malloc(items * sizeof(*s->item));
+		s->item = malloc(e->longest * sizeof(*s->item));
 		all = s->item != NULL;
 		atomic_init(&s->epoch, NONE);
 	}
@@ -209,8 +342,8 @@ static int make_slots(struct tsi_epochs *e)
 		   : tsi_err(TSOCK_ENOMEM,
 			     "no memory for the order of %llu samples: %llu "
 			     "bytes are needed",
-			     (unsigned long long)items,
-			     (unsigned long long)(items * (n + 1) * 4));
+			     (unsigned long long)e->longest,
+			     (unsigned long long)(e->longest * (n + 1) * 4));
 }
 
 static int make_marks(struct tsi_epochs *e)
@@ -237,9 +370,13 @@ int tsi_epochs_create(const struct tsi_order_opts *opts,
 		return tsi_err(TSOCK_ENOMEM, "no memory for an order");
 	e->order = order;
 	pthread_mutex_init(&e->lock, NULL);
-	if (tsi_order_is_dealt(&order))
-		err = deal(e);
-	if (!err && order.kind != TSOCK_ORDER_SEQUENTIAL)
+	pthread_mutex_init(&e->maker.lock, NULL);
+	pthread_cond_init(&e->maker.asked, NULL);
+	if (order.kind != TSOCK_ORDER_SEQUENTIAL) {
+		err = tsi_places_init(&e->places, &order);
+		e->longest = tsi_places_longest(&e->places);
+	}
+	if (!err && e->longest)
 		err = make_slots(e);
 	if (!err && order.kind == TSOCK_ORDER_TORCH && !order.sharded)
 		err = make_marks(e);
@@ -255,12 +392,13 @@ void tsi_epochs_destroy(struct tsi_epochs *e)
 {
 	if (!e)
 		return;
+	stop_maker(&e->maker);
 	for (unsigned i = 0; i < e->nslots; i++)
 		free((void *)e->slot[i].item);
 	free(e->made);
 	pthread_mutex_destroy(&e->lock);
 	free(e->mark);
-	free(e->dealt);
+	tsi_places_fini(&e->places);
 	free(e);
 }
 
@@ -280,11 +418,43 @@ void tsi_epochs_bounds(const struct tsi_epochs *e, uint64_t *bounds)
 		bounds[s] = tsi_order_bound(&e->order, s);
 }
 
+/* Of an array; number and index are apart, since a look-up may begin anew. */
+static int find_kept(struct tsi_epochs *e, const struct tsi_piece *at,
+		     const struct tsi_positions *run, unsigned n,
+		     uint64_t *index)
+{
+	uint64_t number[RUN];
+
+	tsi_places_numbers(&e->places, at, run, n, number);
+	if (is_late(e, at, run->first))
+		prepare_next(e, at);
+	return look_up(e, at, n, number, index);
+}
+
+/* Up to RUN of them, *n; *n becomes how many. */
+static int find_some(struct tsi_epochs *e, uint64_t epoch,
+		     const struct tsi_positions *run, unsigned *n,
+		     uint64_t *index)
+{
+	struct tsi_piece at = tsi_places_piece(&e->places, epoch, run->first);
+	int err = 0;
+
+	*n = tsi_places_numbers(&e->places, &at, run, *n, index);
+	if (tsi_places_is_array(&e->places, &at))
+		err = find_kept(e, &at, run, *n, index);
+	else
+		tsi_places_evaluate(&e->places, &at, index, *n);
+	if (!err)
+		tsi_places_indices(&e->places, &at, index, *n);
+	return err;
+}
+
 int tsi_epochs_run(struct tsi_epochs *e, uint64_t epoch, uint64_t position,
 		   unsigned n, uint64_t *index)
 {
-	const struct run r = { position, n, index };
+	struct tsi_positions run = { position, 1 };
 	uint64_t len = tsi_order_len(&e->order);
+	int err = 0;
 
 	if (position >= len || n > len - position)
 		return tsi_err(TSOCK_EARG,
@@ -292,14 +462,19 @@ int tsi_epochs_run(struct tsi_epochs *e, uint64_t epoch, uint64_t position,
 			       "%llu samples",
 			       (unsigned long long)(position + n - 1),
 			       (unsigned long long)len);
-	if (e->nslots == 0) {
-		tsi_order_run(&e->order, position, n, index);
+	if (e->order.kind == TSOCK_ORDER_SEQUENTIAL) {
+		tsi_order_run(&e->order, &run, n, index);
 		return 0;
 	}
-	if (position >= len / 2 && epoch + 1 != NONE)
-		prepare_epoch(e, epoch + 1);
-	look_up(e, epoch, &r);
-	return 0;
+	while (n && !err) {
+		unsigned some = n < RUN ? n : RUN;
+
+		err = find_some(e, epoch, &run, &some, index);
+		run.first += some;
+		index += some;
+		n -= some;
+	}
+	return err;
 }
 
 int tsi_epochs_at(struct tsi_epochs *e, uint64_t epoch, uint64_t position,

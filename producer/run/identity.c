@@ -216,6 +216,8 @@ int tsi_identity_text(const struct tsi_pipeline_opts *o,
 	put_samples(f, s);
 	put_part(f, o, false);
 	put_order(f, o, tsi_sampler_segments(s), false);
+	if (tsi_sampler_order_version(s))
+		put_number(f, "order-version", tsi_sampler_order_version(s));
 	put_image(f, o, false);
 	if (fclose(f)) {
 		free(*out);

@@ -359,6 +359,13 @@ const uint64_t *tsi_sampler_bounds(const struct tsi_sampler *s)
 	return s->bounds;
 }
 
+unsigned tsi_sampler_order_version(const struct tsi_sampler *s)
+{
+	struct tsi_order_opts opts = order_of(s);
+
+	return tsi_order_version(&opts);
+}
+
 int tsi_sampler_at(struct tsi_sampler *s, uint64_t seq,
 		   struct tsi_sample_id *out)
 {

@@ -80,6 +80,9 @@ uint32_t tsi_sampler_segments(const struct tsi_sampler *s);
 /* segments + 1 of them. */
 const uint64_t *tsi_sampler_bounds(const struct tsi_sampler *s);
 
+/* Of the order, as an identity says it; 0: it is as it has always been. */
+unsigned tsi_sampler_order_version(const struct tsi_sampler *s);
+
 /* Which sample sequence number seq is.  Any thread, and so are the rest. */
 int tsi_sampler_at(struct tsi_sampler *s, uint64_t seq,
 		   struct tsi_sample_id *out);

@@ -44,6 +44,18 @@ static void tsock_order_case(void)
 	wrong(tsock_order(&o, 0, index, 1));
 }
 
+static void tsock_order_at_case(void)
+{
+	struct tsock_order_opts o = TSOCK_ORDER_OPTS_INIT;
+	uint64_t index[1];
+
+	o.count = 1;
+	wrong(tsock_order_at(NULL, 0, 0, 1, index, 1));
+	wrong(tsock_order_at(&o, 0, 0, 1, NULL, 1));
+	o.size = 0;
+	wrong(tsock_order_at(&o, 0, 0, 1, index, 1));
+}
+
 ONLY(tsock_rank_batches, wrong_is(tsock_rank_batches(NULL, 1), 0))
 
 ONLY(tsock_ragged_bytes, wrong_is(tsock_ragged_bytes(NULL, NULL, 0), 0))
@@ -126,15 +138,15 @@ ONLY(tsock_abi_version, tsock_abi_version())
 ONLY(tsock_version_string, assert_non_null(tsock_version_string()))
 
 const struct pointer_case pointer_cases_alone[] = {
-	CASE(tsock_abi_version),  CASE(tsock_version_string),
-	CASE(tsock_errmsg),       CASE(tsock_strerror),
-	CASE(tsock_set_logger),   CASE(tsock_dtype_size),
-	CASE(tsock_list),         CASE(tsock_devices),
-	CASE(tsock_order_len),    CASE(tsock_order),
-	CASE(tsock_rank_next),    CASE(tsock_rank_batches),
-	CASE(tsock_ragged_bytes), CASE(tsock_ragged_write),
-	CASE(tsock_ragged_read),  CASE(tsock_ragged_nest),
-	CASE(tsock_table_open),   CASE(tsock_table_get_info),
-	CASE(tsock_table_text),   CASE(tsock_table_close),
-	{ NULL, NULL },
+	CASE(tsock_abi_version),    CASE(tsock_version_string),
+	CASE(tsock_errmsg),         CASE(tsock_strerror),
+	CASE(tsock_set_logger),     CASE(tsock_dtype_size),
+	CASE(tsock_list),           CASE(tsock_devices),
+	CASE(tsock_order_len),      CASE(tsock_order),
+	CASE(tsock_order_at),       CASE(tsock_rank_next),
+	CASE(tsock_rank_batches),   CASE(tsock_ragged_bytes),
+	CASE(tsock_ragged_write),   CASE(tsock_ragged_read),
+	CASE(tsock_ragged_nest),    CASE(tsock_table_open),
+	CASE(tsock_table_get_info), CASE(tsock_table_text),
+	CASE(tsock_table_close),    { NULL, NULL },
 };

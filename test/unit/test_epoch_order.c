@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_epoch_order.c - tsock_order(): the order of an epoch without a stream.
+ * test_epoch_order.c - tsock_order() and tsock_order_at(): the order of an epoch
+ * without a stream.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -129,10 +130,23 @@ static void long_orders_are_as_they_are_described(void **state)
 		struct tsock_order_opts opts;
 		uint64_t epoch, len, sum;
 	} c[] = {
+		{ { .kind = TSOCK_ORDER_PHILOX, .seed = 1, .count = 50000 },
+		  0,
+		  50000,
+		  UINT64_C(0xc50f15fa6a309ad1) },
 		{ { .kind = TSOCK_ORDER_PHILOX, .seed = 1, .count = 300000 },
 		  0,
 		  300000,
-		  UINT64_C(0x25c2c3c976d29a25) },
+		  UINT64_C(0x950b624397a9ea85) },
+		{ { .kind = TSOCK_ORDER_PHILOX,
+		    .seed = (UINT64_C(1) << 40) + 9,
+		    .count = 300007,
+		    .segments = 2,
+		    .shard = 1,
+		    .shards = 2 },
+		  (UINT64_C(1) << 33) + 5,
+		  150004,
+		  UINT64_C(0xfdca3d64762f6e29) },
 		{ { .kind = TSOCK_ORDER_PHILOX,
 		    .seed = (UINT64_C(1) << 40) + 9,
 		    .count = 100003,
@@ -141,7 +155,7 @@ static void long_orders_are_as_they_are_described(void **state)
 		    .shards = 3 },
 		  (UINT64_C(1) << 33) + 5,
 		  33335,
-		  UINT64_C(0x393119dff5b7b5c9) },
+		  UINT64_C(0xfd8df79954e2ea0a) },
 		{ { .kind = TSOCK_ORDER_TORCH,
 		    .seed = (UINT64_C(1) << 32) + 7,
 		    .count = 100003 },
@@ -177,6 +191,111 @@ static void long_orders_are_as_they_are_described(void **state)
 		assert_true(sum_of(index, len) == c[i].sum);
 		free(index);
 	}
+}
+
+/* Also by that program. */
+static void far_positions_are_as_they_are_described(void **state)
+{
+	static const struct {
+		struct tsock_order_opts opts;
+		uint64_t epoch, len, index[4];
+	} c[] = {
+		{ { .count = UINT64_C(1) << 48 },
+		  3,
+		  UINT64_C(1) << 48,
+		  { 189458505162766, 198904927606384, 199636897285543,
+		    212690901842387 } },
+		{ { .count = UINT64_C(1) << 62 },
+		  UINT64_MAX - 1,
+		  UINT64_C(1) << 62,
+		  { 1704959910932349908, 4049106087692950747,
+		    2264217624536476959, 2195370169299309597 } },
+		{ { .count = UINT64_C(1) << 48,
+		    .segments = 1000,
+		    .shard = 5,
+		    .shards = 7 },
+		  3,
+		  40210710958666,
+		  { 138736755875770, 115751852183519, 8203633040981,
+		    28018864593784 } },
+		{ { .count = (UINT64_C(1) << 48) + 1, .shard = 1, .shards = 3 },
+		  0,
+		  93824992236886,
+		  { 39135916641, 273189505203616, 198645934360607,
+		    162290179357034 } },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(c) / sizeof(c[0]); i++) {
+		const uint64_t at[4] = { 0, 1, c[i].len / 3, c[i].len - 1 };
+		struct tsock_order_opts o = c[i].opts;
+
+		o.size = sizeof(o);
+		o.seed = 77;
+		assert_true(tsock_order_len(&o) == c[i].len);
+		for (unsigned k = 0; k < 4; k++) {
+			uint64_t index;
+
+			assert_int_equal(tsock_order_at(&o, c[i].epoch, at[k],
+							1, &index, 1),
+					 0);
+			assert_true(index == c[i].index[k]);
+		}
+	}
+}
+
+/* Of every kind, and across segments of which some are arrays. */
+static void positions_have_what_the_whole_order_has(void **state)
+{
+	static const struct tsock_order_opts opts[] = {
+		{ .kind = TSOCK_ORDER_PHILOX, .count = 131071, .segments = 2 },
+		{ .kind = TSOCK_ORDER_PHILOX, .count = 70000, .segments = 9 },
+		{ .kind = TSOCK_ORDER_PHILOX, .count = 70000, .repeat = 2 },
+		{ .kind = TSOCK_ORDER_PHILOX, .count = 1000, .shards = 3 },
+		{ .kind = TSOCK_ORDER_TORCH, .count = 1000 },
+		{ .kind = TSOCK_ORDER_SEQUENTIAL, .count = 1000, .shards = 3 },
+	};
+	static const uint64_t stride[] = { 0, 1, 7, 20011 };
+
+	(void)state;
+	for (unsigned k = 0; k < sizeof(opts) / sizeof(opts[0]) * 4; k++) {
+		struct tsock_order_opts o = opts[k / 4];
+		uint64_t len, step = stride[k % 4], first = 33, *all,
+			      part[2000];
+		uint64_t n = 2000;
+
+		o.size = sizeof(o);
+		all = written(&o, 5, &len);
+		if (step && (len - 1 - first) / step + 1 < n)
+			n = (len - 1 - first) / step + 1;
+		assert_int_equal(tsock_order_at(&o, 5, first, step, part, n),
+				 0);
+		for (uint64_t i = 0; i < n; i++)
+			assert_true(part[i] == all[first + i * step]);
+		free(all);
+	}
+}
+
+static void positions_outside_of_an_epoch_are_refused(void **state)
+{
+	static const struct {
+		uint64_t first, stride, n;
+	} bad[] = { { 1000, 1, 1 },       { 999, 1, 2 },
+		    { 0, 500, 3 },        { 1, UINT64_MAX, 2 },
+		    { UINT64_MAX, 0, 1 }, { 0, 1, UINT64_MAX } };
+	struct tsock_order_opts o = of(TSOCK_ORDER_PHILOX, 0, 1000);
+	uint64_t index[3] = { JUNK, JUNK, JUNK };
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		assert_int_equal(tsock_order_at(&o, 0, bad[i].first,
+						bad[i].stride, index, bad[i].n),
+				 TSOCK_EARG);
+		assert_non_null(strstr(tsock_errmsg(), "1000 samples"));
+		assert_true(index[0] == JUNK);
+	}
+	assert_int_equal(tsock_order_at(&o, 0, 1000, 1, index, 0), 0);
+	assert_int_equal(tsock_order_at(&o, 0, 1, 499, index, 3), 0);
 }
 
 static void assert_producers(struct tsi_order_opts *p, uint64_t epoch)
@@ -267,11 +386,13 @@ static void what_is_no_order_is_refused_by_name(void **state)
 	o = of(TSOCK_ORDER_TORCH, 0, 214748364);
 	assert_int_equal(tsock_order_len(&o), 0);
 	assert_non_null(strstr(tsock_errmsg(), "214748364"));
-	o = of(TSOCK_ORDER_PHILOX, 0, UINT64_C(1) << 32);
+	o = of(TSOCK_ORDER_PHILOX, 0, UINT64_C(1) << 62);
+	assert_true(tsock_order_len(&o) == UINT64_C(1) << 62);
+	o.count++;
 	assert_int_equal(tsock_order_len(&o), 0);
-	assert_non_null(strstr(tsock_errmsg(), "4294967296"));
+	assert_non_null(strstr(tsock_errmsg(), "4611686018427387905"));
 	o.kind = TSOCK_ORDER_SEQUENTIAL;
-	assert_true(tsock_order_len(&o) == UINT64_C(1) << 32);
+	assert_true(tsock_order_len(&o) == (UINT64_C(1) << 62) + 1);
 }
 
 static void repeated_and_limited_epochs_are_those_of_their_order(void **state)
@@ -346,6 +467,9 @@ int main(void)
 		cmocka_unit_test(torch_order_is_the_data_loaders),
 		cmocka_unit_test(sequential_shards_are_padded_by_the_head),
 		cmocka_unit_test(long_orders_are_as_they_are_described),
+		cmocka_unit_test(far_positions_are_as_they_are_described),
+		cmocka_unit_test(positions_have_what_the_whole_order_has),
+		cmocka_unit_test(positions_outside_of_an_epoch_are_refused),
 		cmocka_unit_test(it_is_what_the_producer_visits),
 		cmocka_unit_test(what_is_no_order_is_refused_by_name),
 		cmocka_unit_test(

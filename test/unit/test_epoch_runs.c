@@ -14,9 +14,11 @@
 #include "tsock/tsock.h"
 
 #define COUNT 301
+#define MANY 131071 /* as segments of 65,536, evaluated, and 65,535, an array */
 #define EPOCH 2
 #define RUN 70
 #define STEP 64 /* runs overlap */
+#define FAR 2047
 
 static uint64_t at(struct tsi_epochs *e, uint64_t position)
 {
@@ -33,7 +35,7 @@ static void compare(const struct tsi_order_opts *opts)
 
 	assert_int_equal(tsi_epochs_create(opts, &e), 0);
 	n = tsi_epochs_len(e);
-	for (uint64_t p = 0; p < n; p += STEP) {
+	for (uint64_t p = 0; p < n; p += n < FAR ? STEP : FAR) {
 		unsigned some = n - p < RUN ? (unsigned)(n - p) : RUN;
 
 		assert_int_equal(tsi_epochs_run(e, EPOCH, p, some, index), 0);
@@ -71,10 +73,28 @@ static void runs_have_what_their_positions_have(void **state)
 	}
 }
 
+static void so_have_those_that_are_evaluated(void **state)
+{
+	(void)state;
+	for (uint32_t segments = 1; segments < 4; segments++) {
+		struct tsi_order_opts o = { .kind = TSOCK_ORDER_PHILOX,
+					    .count = MANY,
+					    .segments = segments };
+
+		compare(&o);
+		o.sharded = true;
+		o.count *= 3;
+		o.rank = 2;
+		o.world = 3;
+		compare(&o);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(runs_have_what_their_positions_have),
+		cmocka_unit_test(so_have_those_that_are_evaluated),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -139,7 +139,7 @@ static uint64_t at(struct tsi_epochs *o, uint64_t epoch)
 
 static int set_up(void **state)
 {
-	static const struct tsi_order_opts opts = { .kind = TSOCK_ORDER_PHILOX,
+	static const struct tsi_order_opts opts = { .kind = TSOCK_ORDER_TORCH,
 						    .count = COUNT,
 						    .seed = 5 };
 	static struct ranges before, after;

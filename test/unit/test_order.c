@@ -364,8 +364,8 @@ static void impossible_options_are_refused_by_name(void **state)
 					.count = 214748364 },
 	       TSOCK_ENOTSUP, "torch", "214748364");
 	refuse((struct tsi_order_opts){ .kind = TSOCK_ORDER_PHILOX,
-					.count = UINT64_C(1) << 32 },
-	       TSOCK_ENOTSUP, "4294967296", "sequential");
+					.count = (UINT64_C(1) << 62) + 1 },
+	       TSOCK_ENOTSUP, "4611686018427387905", "sequential");
 	refuse((struct tsi_order_opts){ .kind = TSOCK_ORDER_PHILOX,
 					.count = 7,
 					.sharded = true,

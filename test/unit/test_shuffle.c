@@ -70,7 +70,8 @@ static unsigned compare(uint32_t n)
 	uint32_t *a = numbers(n), *b = numbers(n);
 	unsigned passed = shuffle(a, n, seed, epoch, 5);
 
-	tsi_shuffle_philox(b, n, seed, TSI_SHUFFLE_EPOCH, epoch, 5);
+	tsi_shuffle_philox(b, n, tsi_shuffle_key(seed, TSI_SHUFFLE_EPOCH),
+			   epoch, 5);
 	assert_memory_equal(a, b, n * sizeof(*a));
 	free(a);
 	free(b);

@@ -377,6 +377,17 @@ TABLE = {
         c_int,
         [POINTER(OrderOpts), c_uint64, POINTER(c_uint64), c_uint64],
     ),
+    "tsock_order_at": (
+        c_int,
+        [
+            POINTER(OrderOpts),
+            c_uint64,
+            c_uint64,
+            c_uint64,
+            POINTER(c_uint64),
+            c_uint64,
+        ],
+    ),
     "tsock_rank_next": (
         c_int,
         [POINTER(RankOpts), c_uint64, POINTER(c_uint64), POINTER(c_uint64)],

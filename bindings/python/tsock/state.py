@@ -21,6 +21,7 @@ _ORDER = (
     "samples",
     "files",
     "order",
+    "order-version",
     "seed",
     "sampler",
     "segments",
@@ -121,6 +122,11 @@ def from_dict(
             for key in sorted(set(theirs) | set(order), key=str)
             if theirs.get(key) != order.get(key)
         ]
+        if theirs.get("order-version") != order.get("order-version"):
+            different.append(
+                "tsock shuffles large data sets in another order since then, "
+                "so an epoch that was begun before has to be begun anew"
+            )
         raise ValueError(
             "the state is of another stream than %r: %s"
             % (name, "; ".join(different))
