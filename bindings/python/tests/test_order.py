@@ -9,7 +9,7 @@ import pytest
 
 import tsock
 from conftest import N, finish, until
-from tsock import order
+from tsock import order, state
 
 pytest.importorskip("numpy")
 INDEX = dict(fields=("index",), dtype="uint8")
@@ -110,16 +110,75 @@ def test_a_stream_that_does_not_say_its_order_says_so():
 
 def said(kind, seed, samples, **more):
     """What a stream says about its order."""
+    version = {}
+    if kind == "philox" and samples >= 1 << 16:
+        version["order-version"] = "2"
     return dict(
         dict(order=kind, seed=str(seed), samples=str(samples), segments="1"),
-        **more,
+        **version, **more,
     )
 
 
 def test_large_shuffles_are_permutations():
-    # So many that a draw is rejected now and then.
     items = order.Order("toy", said("philox", 1, 300000)).indices(0)
     assert sorted(items) == list(range(300000))
+
+
+@pytest.mark.parametrize(
+    "kind, samples, more",
+    [
+        ("philox", 70000, {}),
+        ("philox", 140001, dict(segments="2")),
+        ("philox", 70000, dict(segments="3")),  # arrays
+        ("philox", 140001, dict(shard="1/3")),
+        ("philox", 1000, {}),
+        ("torch", 1000, {}),
+        ("sequential", 1000, dict(shard="1/3")),
+    ],
+)
+def test_places_are_those_of_the_order(kind, samples, more):
+    known = order.Order("toy", said(kind, 5, samples, **more))
+    places, whole = known.places(3), known.indices(3)
+    assert len(places) == len(whole)
+    assert list(places) == whole.tolist()
+    for where in (slice(0), slice(10, 20), slice(-7, None), slice(5, 999, 33),
+                  slice(900, 30, -41), slice(30, 900, -1), slice(None)):
+        assert list(places[where]) == list(whole[where]), where
+    for i in (0, 999 % len(whole), -1):
+        assert places[i] == whole[i]
+    with pytest.raises(IndexError):
+        places[len(whole)]
+
+
+def test_a_place_of_a_vast_epoch_is_known_at_once():
+    samples = 1 << 48
+    places = order.Order("toy", said("philox", 1, samples)).places(7)
+    assert len(places) == samples
+    some = places[samples - 1000 :]
+    assert len(set(some)) == 1000 and max(some) < samples
+    assert places[-1] == some[-1]
+    assert next(iter(places)) == places[0]
+
+
+def test_an_order_of_another_release_is_refused_by_name():
+    for version, samples in (("none", 70000), ("3", 70000), ("2", 100)):
+        identity = said("philox", 1, samples)
+        identity["order-version"] = version
+        if version == "none":
+            del identity["order-version"]
+        with pytest.raises(ValueError, match="order-version=" + version):
+            order.Order("toy", identity)
+
+
+def test_a_state_from_before_the_order_changed_is_refused_by_name():
+    now = said("philox", 1, 70000)
+    then = dict(now)
+    del then["order-version"]
+    kept = state.State(then, 3, 3, 640).as_dict()
+    with pytest.raises(ValueError, match="order-version is not said there and "
+                       "2 here; .*begun anew"):
+        state.from_dict(kept, "toy", now)
+    assert state.from_dict(dict(kept, order=now), "toy", now).samples == 640
 
 
 def test_torchs_generator_is_torchs():
@@ -141,10 +200,11 @@ def test_an_order_that_there_is_not_is_an_error():
     with pytest.raises(tsock.Error, match="epoch %d" % (2**64 - 1)):
         toy.indices(2**64 - 1)
     assert sorted(toy.indices(5)) == list(range(100))
-    with pytest.raises(tsock.Error, match="4294967296"):
-        order.Order("toy", said("philox", 1, 2**32)).indices(0)
-    with pytest.raises(ValueError, match="empty"):
-        order.Order("toy", said("philox", 1, 0)).indices(0)
+    with pytest.raises(tsock.Error, match="4611686018427387905"):
+        order.Order("toy", said("philox", 1, 2**62 + 1)).places(0)
+    for kind in ("philox", "sequential"):
+        with pytest.raises(ValueError, match="empty"):
+            order.Order("toy", said(kind, 1, 0)).places(0)
 
 
 @pytest.mark.parametrize("seed", range(3))

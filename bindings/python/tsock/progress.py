@@ -232,13 +232,22 @@ class Progress:
 
     # ---- the order ----
 
-    def order(self, epoch: Optional[int] = None) -> Sequence[int]:
-        """What an epoch of the stream visits; None: the one that is read."""
+    def _known_order(self) -> Order:
         if self._order is None:
             self._order = Order(self._about.name, self._about.identity)
+        return self._order
+
+    def order(self, epoch: Optional[int] = None) -> Sequence[int]:
+        """What an epoch of the stream visits; None: the one that is read."""
+        order = self._known_order()
         if epoch is None:
             epoch = self._coming()
-        return self.part.part(self._order.indices(epoch))
+        return self.part.part(order.indices(epoch))
+
+    def places(self) -> Sequence[int]:
+        """What the epoch that is read visits, in as little memory as may be."""
+        order = self._known_order()
+        return self.part.part(order.places(self._coming()))
 
     def _coming(self) -> int:
         """The stream's epoch that is read, or the one that comes next."""

@@ -54,7 +54,11 @@ class Sampler:
         return self._progress.order(stream_epoch)
 
     def __iter__(self) -> Iterator[int]:
-        return iter(self.indices())
+        return iter(self._progress.places())
+
+    def places(self) -> Sequence[int]:
+        """As iterating gives it: a slice is found when it is asked for."""
+        return self._progress.places()
 
     def set_epoch(self, epoch: int) -> None:
         self._progress.epochs.set_epoch(epoch)
@@ -105,7 +109,7 @@ class BatchSampler:
         reading = Reading(self._loader)
         size = self.batch_size
         try:
-            indices = self.sampler.indices()
+            indices = self.sampler.places()
         except ValueError as e:  # the stream doesn't say in which order
             for i in range(len(self)):
                 yield Unknown(reading, i, e)
