@@ -54,6 +54,14 @@ enum tsock_between {
  * stream (tsock_info.sequential) each sample comes once, and some ranks have
  * one sample less, unless all ranks ask for TSOCK_EVEN.  Every rank has to
  * leave and to begin epochs as the others do.
+ *
+ * A producer has at most 256 readers.  The ranks of a larger job, or of one on
+ * several machines, read the streams of several producers, each of which makes
+ * the part of its ranks (tsock_info.shard, tsock-producer --shard A-B/W): there
+ * rank and world are those within the part, 0 to shard_ranks - 1 of
+ * shard_ranks.  When each rank has taken a batch, all of them together have what
+ * the ranks of one producer would have.  Such ranks have to begin the same
+ * epochs: see tsock_begin_from().
  */
 #define TSOCK_JOB 16       /* bytes */
 #define TSOCK_MAX_RANKS 64 /* of a job */
@@ -126,6 +134,12 @@ struct tsock_info {
 	uint32_t shard;        /* part of the data set that the stream is ... */
 	uint32_t shards;       /* ... of so many; 0: it is all of it */
 	uint32_t resumable;    /* 1: tsock_resume() can be used */
+	uint32_t shard_ranks;  /* shards in the part, from shard on */
+	uint32_t reserved;
+	uint64_t whole_len;   /* samples per epoch of all parts together, each
+				* once; 0: it isn't known */
+	uint64_t start_epoch; /* it begins with this epoch, dealt anew ... */
+	uint64_t start;       /* ... from this position on; 0: it doesn't */
 };
 
 typedef struct tsock tsock;
@@ -194,6 +208,20 @@ TSOCK_API const char *tsock_identity(tsock *t);
  */
 TSOCK_API int tsock_begin_timed(tsock *t, int timeout_ms);
 TSOCK_API int tsock_begin(tsock *t);
+
+/*
+ * Begin that epoch or a later one, as tsock_begin_timed() does; if nothing was
+ * taken of an epoch that was begun, and it is that one or a later one, nothing
+ * changes.  For ranks of one job that read the streams of several producers,
+ * each of which may be in another epoch: all ranks call tsock_begin(), exchange
+ * tsock_epoch(), and call this with the largest of them, again and again until
+ * all have the same.  What was begun can't be taken away meanwhile: a reader
+ * keeps its epoch's start, whatever others do.  Where nobody else reads the
+ * stream, it moves to that epoch.
+ * Fails with EREFUSED where others read the stream and it is more than two
+ * epochs behind, and as tsock_begin_timed().
+ */
+TSOCK_API int tsock_begin_from(tsock *t, uint64_t epoch, int timeout_ms);
 
 /*
  * After an epoch was left before its end (tsock_leave()): make it count as not

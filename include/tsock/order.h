@@ -58,9 +58,16 @@ enum tsock_order_kind {
  *
  * Shards: the epoch's order, with its own first samples once more at the end
  * until its length is a multiple of shards, has a part in each shard: positions
- * shard, shard + shards, and so on.  With PHILOX and several segments the seed
- * deals out the data set to the shards once, so, and the segments are made of
- * what a shard has: in every epoch it has the same samples.
+ * shard, shard + shards, and so on.  Several shards in a row, shard to shard +
+ * shard_ranks - 1, are one part, which has their positions in the order of the
+ * epoch.  With PHILOX and several segments the seed deals out the data set to
+ * the parts once, so, and the segments are made of what a part has: in every
+ * epoch it has the same samples.
+ *
+ * With start, the epoch start_epoch of a part is dealt anew from that position
+ * of the whole order on: the rest of the order is cut as an epoch is, so that
+ * position start is the first one of shard 0.  That rest is the end of the
+ * part's epoch, which is as long as any; what is before it has no meaning.
  *
  * With repeat, each sample of the order comes so many times in a row; with
  * limit, only the first so many samples of the epoch that results are left.
@@ -76,10 +83,15 @@ struct tsock_order_opts {
 	uint32_t shards;   /* ... of so many; 0: all of the data set */
 	uint32_t repeat;   /* times that each sample comes; 0 means 1 */
 	uint64_t limit;    /* samples that are left of an epoch; 0: all */
+	uint32_t shard_ranks; /* shards from shard on; 0 means 1 */
+	uint32_t reserved;    /* 0 */
+	uint64_t start_epoch; /* dealt anew from ... */
+	uint64_t start;       /* ... this position on; 0: none is */
 };
 #define TSOCK_ORDER_OPTS_INIT \
 	{ \
-		sizeof(struct tsock_order_opts), 0, 0, 0, 0, 0, 0, 0, 0 \
+		sizeof(struct tsock_order_opts), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
+			0, 0 \
 	}
 
 /*
@@ -136,10 +148,11 @@ struct tsock_rank_opts {
 	uint32_t batch_size; /* samples per batch of one rank, at least 1 */
 	uint32_t flags;      /* TSOCK_DROP_LAST, TSOCK_EVEN */
 	uint32_t sequential; /* 1: an evaluation stream */
+	uint64_t padding;    /* of an epoch: tsock_part_padding() */
 };
 #define TSOCK_RANK_OPTS_INIT \
 	{ \
-		sizeof(struct tsock_rank_opts), 0, 0, 0, 0, 0 \
+		sizeof(struct tsock_rank_opts), 0, 0, 0, 0, 0, 0 \
 	}
 
 /*
@@ -159,6 +172,58 @@ TSOCK_API int tsock_rank_next(const struct tsock_rank_opts *opts, uint64_t left,
  */
 TSOCK_API uint64_t tsock_rank_batches(const struct tsock_rank_opts *opts,
 				      uint64_t len);
+
+/* ------------------------------------------------------------------------
+ * The part of a producer
+ */
+
+/*
+ * The part that a stream is of the epochs of a job on several machines, as
+ * tsock_info describes it: members of the same name have the same meaning.  How
+ * an epoch is cut into parts is said above tsock_order_opts.
+ *
+ * A place in the whole order is the same for all parts, and for any number of
+ * ranks: so a position that one job has saved is one where another job with
+ * other parts may go on.
+ */
+struct tsock_part_opts {
+	uint32_t size; /* sizeof(struct tsock_part_opts), by the macro */
+	uint32_t shard, shard_ranks, shards; /* shards 0: all of the epoch */
+	uint64_t whole_len;                  /* at least 1 */
+	uint64_t start_epoch, start;
+};
+#define TSOCK_PART_OPTS_INIT \
+	{ \
+		sizeof(struct tsock_part_opts), 0, 0, 0, 0, 0, 0 \
+	}
+
+/*
+ * Samples in an epoch of the part, shard_ranks * ceil(whole_len / shards); of
+ * these, how many of the last ones other parts have, too: who reads each sample
+ * once leaves them out.  0, and a message, where the options name no part.
+ */
+TSOCK_API uint64_t tsock_part_len(const struct tsock_part_opts *opts);
+TSOCK_API uint64_t tsock_part_padding(const struct tsock_part_opts *opts,
+				      uint64_t epoch);
+
+/*
+ * *position is how far all parts together have come in the whole order of an
+ * epoch when each of their ranks has read as many samples as those of this part
+ * have, samples in all, counted from the start of the part's epoch.  Fails with
+ * EARG where that is in the middle of a row, or before the epoch's start.
+ */
+TSOCK_API int tsock_part_position(const struct tsock_part_opts *opts,
+				  uint64_t epoch, uint64_t samples,
+				  uint64_t *position);
+
+/*
+ * The other way round: *samples is for tsock_resume().  Fails with EREFUSED
+ * where the part isn't cut at that position: the job needs a producer whose
+ * epoch is dealt anew from there (tsock-producer --start EPOCH:POSITION).
+ */
+TSOCK_API int tsock_part_samples(const struct tsock_part_opts *opts,
+				 uint64_t epoch, uint64_t position,
+				 uint64_t *samples);
 
 #ifdef __cplusplus
 }

@@ -83,12 +83,19 @@ struct tsock_serve_opts {
 	 * consumer's error.  NULL: there are no tables. */
 	int (*table)(void *arg, struct tsock_serve_table *t);
 	void *table_arg;
+	uint32_t shard_ranks; /* shards in the part, from shard on; 0: one */
+	uint32_t reserved2;   /* 0 */
+	uint64_t whole_len;   /* of an epoch of all parts together, where a part
+				 * is cut as tsock_part_opts says; else 0 */
+	uint64_t start_epoch; /* with whole_len: the stream begins with this
+				 * epoch, which is dealt anew ... */
+	uint64_t start;       /* ... from this position on; 0: it doesn't */
 };
 #define TSOCK_SERVE_OPTS_INIT \
 	{ \
 		sizeof(struct tsock_serve_opts), 0, NULL, 0, 0, 0, NULL, 0, 0, \
 			0, 0, 0, 0, 0, 0, 0, NULL, 0, 0, 0, 0, 0, 0, 0, NULL, \
-			0, 0, 0, 0, NULL, NULL \
+			0, 0, 0, 0, NULL, NULL, 0, 0, 0, 0, 0 \
 	}
 
 /*

@@ -37,6 +37,9 @@ const struct tsi_sized tsi_sized_order_opts =
 const struct tsi_sized tsi_sized_rank_opts =
 	TYPE(struct tsock_rank_opts, "opts", "start from TSOCK_RANK_OPTS_INIT",
 	     batch_size);
+const struct tsi_sized tsi_sized_part_opts =
+	TYPE(struct tsock_part_opts, "opts", "start from TSOCK_PART_OPTS_INIT",
+	     whole_len);
 
 const struct tsi_sized tsi_sized_gpu_samples =
 	TYPE(struct tsock_gpu_samples, "from",

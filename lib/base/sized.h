@@ -26,7 +26,8 @@ struct tsi_sized {
 /* All that tsock.h has. */
 extern const struct tsi_sized tsi_sized_opts, tsi_sized_info, tsi_sized_stats,
 	tsi_sized_serve_opts, tsi_sized_geometry, tsi_sized_order_opts,
-	tsi_sized_rank_opts, tsi_sized_gpu_samples, tsi_sized_table_info;
+	tsi_sized_rank_opts, tsi_sized_part_opts, tsi_sized_gpu_samples,
+	tsi_sized_table_info;
 
 /*
  * Read a caller's options into *to, which holds the defaults: those that the

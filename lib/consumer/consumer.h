@@ -37,9 +37,11 @@ enum tsi_phase {
 			    * reader was detached */
 };
 
-/* Where a join has to go on, in the epoch that ends there; end 0: anywhere. */
+/* Where a join has to go on, in the epoch that ends there; end 0: anywhere, but
+ * no earlier than from. */
 struct tsi_goal {
 	uint64_t position, end;
+	uint64_t from;
 };
 
 struct tsock {

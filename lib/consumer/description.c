@@ -21,9 +21,34 @@ static bool numbers_are_good(const struct tsi_msg_stream *s)
 	       (!s->epochs || s->epochs <= UINT64_MAX / 4 / s->epoch_len);
 }
 
+void tsi_description_part(const struct tsi_msg_stream *s, struct tsi_part *part,
+			  uint64_t *whole)
+{
+	*part = (struct tsi_part){
+		.first = s->shard,
+		.ranks = s->shard_ranks,
+		.world = s->shards,
+		.start = s->start,
+		.start_epoch = s->start_epoch,
+	};
+	*whole = s->whole_len;
+}
+
+static bool part_is_good(const struct tsi_msg_stream *s)
+{
+	struct tsi_part part;
+	uint64_t whole;
+
+	tsi_description_part(s, &part, &whole);
+	if (!whole)
+		return !s->start;
+	return whole <= UINT64_MAX / 4 && !tsi_part_check(&part, whole) &&
+	       tsi_part_len(&part, whole) == s->epoch_len;
+}
+
 int tsi_description_check(const struct tsi_msg_stream *s, const char *name)
 {
-	if (!numbers_are_good(s))
+	if (!numbers_are_good(s) || !part_is_good(s))
 		return tsi_err(TSOCK_EPROTO,
 			       "the producer of '%s' describes its stream in a "
 			       "way that makes no sense",
@@ -49,6 +74,26 @@ int tsi_description_allows(const struct tsi_msg_stream *s,
 		       "tsock.serve() max_batch=%u)",
 		       o->batch_size, s->max_batch, name, o->batch_size,
 		       o->batch_size);
+}
+
+int tsi_description_joins(const struct tsi_msg_stream *s,
+			  const struct tsock_opts *o, const char *name)
+{
+	struct tsi_part part;
+	uint64_t whole;
+
+	tsi_description_part(s, &part, &whole);
+	if (o->join != TSOCK_JOIN_SEGMENT || !s->sequential ||
+	    o->flags & TSOCK_EVEN || !whole ||
+	    !tsi_part_padding(&part, whole, s->start_epoch + 1))
+		return 0;
+	return tsi_err(TSOCK_EREFUSED,
+		       "the stream '%s' is a part whose epochs are filled up "
+		       "with samples of other parts, which a consumer that "
+		       "begins at a segment (join=\"segment\") can't leave "
+		       "out: begin at an epoch, or read them, too "
+		       "(even=True, TSOCK_EVEN)",
+		       name);
 }
 
 int tsi_description_fills_batch(const struct tsi_msg_stream *s,
@@ -85,5 +130,9 @@ void tsi_description_info(const struct tsi_msg_stream *s,
 		.shard = s->shard,
 		.shards = s->shards,
 		.resumable = s->resumable,
+		.shard_ranks = s->shard_ranks,
+		.whole_len = s->whole_len,
+		.start_epoch = s->start_epoch,
+		.start = s->start,
 	};
 }

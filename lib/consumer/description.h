@@ -9,6 +9,7 @@
 #ifndef TSI_CONSUMER_DESCRIPTION_H
 #define TSI_CONSUMER_DESCRIPTION_H
 
+#include "order/part.h"
 #include "tsock/tsock.h"
 #include "wire/msg.h"
 
@@ -19,9 +20,20 @@ int tsi_description_check(const struct tsi_msg_stream *s, const char *name);
 int tsi_description_allows(const struct tsi_msg_stream *s,
 			   const struct tsock_opts *o, const char *name);
 
+/* TSOCK_EREFUSED where the consumer can't begin as it wants to. */
+int tsi_description_joins(const struct tsi_msg_stream *s,
+			  const struct tsock_opts *o, const char *name);
+
 /* TSOCK_EREFUSED where no epoch would have a batch for each rank. */
 int tsi_description_fills_batch(const struct tsi_msg_stream *s,
 				const struct tsock_opts *o, const char *name);
+
+/*
+ * Which part of an order of *whole samples the stream is; *whole is 0 where the
+ * producer doesn't say.
+ */
+void tsi_description_part(const struct tsi_msg_stream *s, struct tsi_part *part,
+			  uint64_t *whole);
 
 /* All that tsock_get_info() tells; out->size becomes 0. */
 void tsi_description_info(const struct tsi_msg_stream *s,

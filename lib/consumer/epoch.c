@@ -329,6 +329,66 @@ int tsock_begin_timed(tsock *t, int timeout_ms)
 	return begun(t, begin_anew(t, any, deadline));
 }
 
+/* An epoch was begun, and nothing of it was taken. */
+static bool is_at_start(const struct tsock *t)
+{
+	return t->phase == TSI_PHASE_READING && t->reader &&
+	       tsi_progress_block(&t->progress) ==
+		       tsi_progress_start(&t->progress);
+}
+
+/* A rank's job may have begun an earlier epoch, by other ranks that said so. */
+static int check_from(struct tsock *t, uint64_t epoch, int64_t deadline)
+{
+	uint64_t got = tsi_progress_epoch(&t->progress);
+
+	if (got >= epoch)
+		return 0;
+	return leave_for(
+		t,
+		tsi_err(TSOCK_EREFUSED,
+			"rank %u of '%s' has to begin epoch %llu, and other "
+			"ranks of its job have begun epoch %llu: all have to "
+			"ask for the same",
+			t->opts.rank, tsi_address_name(&t->address),
+			(unsigned long long)epoch, (unsigned long long)got),
+		deadline);
+}
+
+int tsock_begin_from(tsock *t, uint64_t epoch, int timeout_ms)
+{
+	int64_t deadline = deadline_of(timeout_ms);
+	struct tsi_goal goal = { .end = 0 };
+	int err;
+
+	if (!t)
+		return tsi_err(TSOCK_EARG, "tsock_begin_from: t is NULL");
+	if (tsi_fork_since(t->generation))
+		return tsi_fork_err();
+	if (epoch > UINT64_MAX / 4 / t->stream.epoch_len)
+		return tsi_err(
+			TSOCK_EARG,
+			"tsock_begin_from: no stream comes to epoch %llu",
+			(unsigned long long)epoch);
+	if (is_at_start(t) && tsi_progress_epoch(&t->progress) >= epoch)
+		return 0;
+	tsi_leave_sweep(&t->left);
+	if (t->phase == TSI_PHASE_READING && !tsi_progress_next(&t->progress))
+		end_epoch(t, deadline);
+	goal.from = epoch * t->stream.epoch_len;
+	if (t->phase == TSI_PHASE_DONE && t->reader &&
+	    tsi_progress_end(&t->progress) >= goal.from)
+		return begun(t, follow_stream(t, deadline));
+	if (t->reader)
+		leave_reader(t, deadline);
+	if (tsi_progress_was_last(&t->progress, t->stream.epochs))
+		return err_ended(t);
+	err = begin_anew(t, goal, deadline);
+	if (!err)
+		err = check_from(t, epoch, deadline);
+	return begun(t, err);
+}
+
 int tsock_begin(tsock *t)
 {
 	return tsock_begin_timed(t, -1);

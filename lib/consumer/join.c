@@ -101,6 +101,9 @@ static uint32_t own_of(const struct tsock *t)
 
 	if (t->phase == TSI_PHASE_LOST)
 		block = tsi_progress_block(p);
+	/* Its first epoch is filled up otherwise than all others. */
+	if (t->stream.start && ranks->once)
+		return 0;
 	if (ranks->world < 2 || !tsi_negotiate_view(&t->negotiation)->gpu ||
 	    t->opts.join != TSOCK_JOIN_EPOCH || !t->stream.resumable ||
 	    (t->goal.end &&
@@ -137,6 +140,7 @@ static int new_question(struct tsock *t)
 	j->returns = returns(t);
 	memcpy(j->was, t->lost.was, TSI_NONCE);
 	j->detached = t->lost.detached && t->goal.end;
+	j->from = t->goal.from;
 	j->own = own_of(t);
 	if (ranks->world > 1 && tsi_progress_rewound(&t->progress))
 		j->own |= TSI_REWOUND;
@@ -347,7 +351,8 @@ static int join_this(struct tsock *t, int64_t deadline, uint64_t *start,
 {
 	/* A join with another goal was under way. */
 	if (t->joining && (t->question.u.join.position != t->goal.position ||
-			   t->question.u.join.epoch_end != t->goal.end))
+			   t->question.u.join.epoch_end != t->goal.end ||
+			   t->question.u.join.from != t->goal.from))
 		tsi_join_cancel(t);
 	for (int tries = 1;; tries++) {
 		bool no_gpu = false;

@@ -38,6 +38,8 @@ static int check_stream(const struct tsock *t)
 	if (!err)
 		err = tsi_description_allows(&t->stream, &t->opts, name);
 	if (!err)
+		err = tsi_description_joins(&t->stream, &t->opts, name);
+	if (!err)
 		err = tsi_description_fills_batch(&t->stream, &t->opts, name);
 	return err;
 }
@@ -286,7 +288,9 @@ void tsi_open_forget(struct tsock *t)
 
 int tsock_open(const char *name, const struct tsock_opts *opts, tsock **out)
 {
+	struct tsi_part part;
 	struct tsock *t;
+	uint64_t whole;
 	int n, err;
 
 	if (out)
@@ -322,6 +326,8 @@ int tsock_open(const char *name, const struct tsock_opts *opts, tsock **out)
 		(t->opts.between == TSOCK_BETWEEN_AUTO && t->stream.sequential);
 	tsi_progress_init(&t->progress, t->stream.epoch_len,
 			  tsi_opts_ranks(&t->opts, t->stream.sequential));
+	tsi_description_part(&t->stream, &part, &whole);
+	tsi_progress_set_part(&t->progress, &part, whole);
 	*out = t;
 	return 0;
 

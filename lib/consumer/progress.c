@@ -22,11 +22,37 @@ void tsi_progress_init(struct tsi_progress *p, uint64_t epoch_len,
 	};
 }
 
+/* How far the epoch, or any but the one that is dealt anew, is filled up. */
+static void set_padding(struct tsi_progress *p)
+{
+	uint64_t epoch = p->epoch;
+
+	if (epoch == TSI_PROGRESS_NONE)
+		epoch = p->part.start_epoch + 1;
+	p->ranks.padding =
+		p->whole ? tsi_part_padding(&p->part, p->whole, epoch) : 0;
+}
+
+void tsi_progress_set_ranks(struct tsi_progress *p, struct tsi_ranks ranks)
+{
+	p->ranks = ranks;
+	set_padding(p);
+}
+
+void tsi_progress_set_part(struct tsi_progress *p, const struct tsi_part *part,
+			   uint64_t whole)
+{
+	p->part = *part;
+	p->whole = whole;
+	set_padding(p);
+}
+
 void tsi_progress_begin(struct tsi_progress *p, uint64_t start, uint64_t end)
 {
 	p->start = start;
 	p->end = end;
 	p->epoch = start / p->epoch_len;
+	set_padding(p);
 	p->block = start;
 }
 

@@ -13,12 +13,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "order/part.h"
 #include "order/ranks.h"
 
 #define TSI_PROGRESS_NONE UINT64_MAX /* the number of no epoch */
 
 struct tsi_progress {
 	struct tsi_ranks ranks; /* which samples of a block are the job's */
+	struct tsi_part part;   /* that the stream is ... */
+	uint64_t whole;         /* ... of an order of so many; 0: of itself */
 	uint64_t epoch_len;
 	uint64_t epoch;      /* its number, or TSI_PROGRESS_NONE */
 	uint64_t start, end; /* of it; equal: it is to be begun again */
@@ -29,6 +32,10 @@ struct tsi_progress {
 /* No epoch was begun yet. */
 void tsi_progress_init(struct tsi_progress *p, uint64_t epoch_len,
 		       struct tsi_ranks ranks);
+
+/* The stream is a part of epochs of that many samples. */
+void tsi_progress_set_part(struct tsi_progress *p, const struct tsi_part *part,
+			   uint64_t whole);
 
 /* An epoch begins: all of it is to be read. */
 void tsi_progress_begin(struct tsi_progress *p, uint64_t start, uint64_t end);
@@ -81,11 +88,7 @@ static inline uint64_t tsi_progress_block(const struct tsi_progress *p)
 }
 
 /* Before the first epoch, or between two. */
-static inline void tsi_progress_set_ranks(struct tsi_progress *p,
-					  struct tsi_ranks ranks)
-{
-	p->ranks = ranks;
-}
+void tsi_progress_set_ranks(struct tsi_progress *p, struct tsi_ranks ranks);
 
 static inline const struct tsi_ranks *
 tsi_progress_ranks(const struct tsi_progress *p)

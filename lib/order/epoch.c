@@ -37,9 +37,8 @@ static int options(const char *call, const struct tsock_order_opts *opts,
 		.seed = o.seed,
 		.count = o.count,
 		.segments = o.segments,
-		.sharded = o.shards > 0,
-		.rank = o.shard,
-		.world = o.shards,
+		.part = { o.shard, o.shard_ranks, o.shards, o.start,
+			  o.start_epoch },
 		.repeat = o.repeat,
 		.limit = o.limit,
 	};
@@ -168,7 +167,7 @@ static int write_order(const struct tsi_order_opts *o, uint64_t epoch,
 	while (n) {
 		unsigned some = at_most(n);
 
-		tsi_order_run(o, &run, some, index);
+		tsi_order_run(o, epoch, &run, some, index);
 		run.first += some * run.stride;
 		index += some;
 		n -= some;

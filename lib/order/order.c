@@ -8,15 +8,12 @@
 #include "order/permutation.h"
 #include "order/shuffle.h"
 
-#define MOST (UINT64_C(1) << 63) /* positions of an epoch */
-
 static uint32_t times(const struct tsi_order_opts *o)
 {
 	return o->repeat ? o->repeat : 1;
 }
 
-/* Positions of the epoch, before it is sharded. */
-static uint64_t whole(const struct tsi_order_opts *o)
+uint64_t tsi_order_whole(const struct tsi_order_opts *o)
 {
 	uint64_t n = o->count * times(o);
 
@@ -25,7 +22,7 @@ static uint64_t whole(const struct tsi_order_opts *o)
 
 static int check_length(const struct tsi_order_opts *o)
 {
-	if (o->count > MOST / times(o))
+	if (o->count > TSI_PART_WHOLE / times(o))
 		return tsi_err(TSOCK_ENOTSUP,
 			       "an epoch of %llu samples, each %u times, is "
 			       "too long",
@@ -40,6 +37,10 @@ static int check_length(const struct tsi_order_opts *o)
 		return tsi_err(TSOCK_EARG,
 			       "a shuffle whose samples are repeated or "
 			       "limited can't have segments: leave them out");
+	if (tsi_order_is_dealt(o) && o->part.start)
+		return tsi_err(TSOCK_EARG,
+			       "segments of a shuffle deal the samples once: "
+			       "no epoch is dealt anew");
 	return 0;
 }
 
@@ -53,11 +54,9 @@ int tsi_order_check(struct tsi_order_opts *o)
 	err = check_length(o);
 	if (err)
 		return err;
-	if (o->sharded && o->rank >= o->world)
-		return tsi_err(TSOCK_EARG,
-			       "rank %u of %u doesn't exist: ranks count from "
-			       "0",
-			       o->rank, o->world);
+	err = tsi_part_check(&o->part, tsi_order_whole(o));
+	if (err)
+		return err;
 	if (o->segments == 0)
 		o->segments = 1;
 	if (o->kind == TSOCK_ORDER_TORCH && o->segments > 1)
@@ -87,9 +86,7 @@ int tsi_order_check(struct tsi_order_opts *o)
 
 uint64_t tsi_order_len(const struct tsi_order_opts *o)
 {
-	uint64_t n = whole(o);
-
-	return o->sharded ? n / o->world + (n % o->world > 0) : n;
+	return tsi_part_len(&o->part, tsi_order_whole(o));
 }
 
 uint64_t tsi_order_bound(const struct tsi_order_opts *o, uint32_t segment)
@@ -100,36 +97,35 @@ uint64_t tsi_order_bound(const struct tsi_order_opts *o, uint32_t segment)
 	return segment * each + (segment < more ? segment : more);
 }
 
-/* This rank's k-th position in an epoch padded by its own first samples. */
-static uint64_t strided(const struct tsi_order_opts *o, uint64_t k)
+static uint64_t at(const struct tsi_order_opts *o, uint64_t epoch,
+		   uint64_t position)
 {
-	if (!o->sharded)
-		return k;
-	/* The sum is below the epoch's length + world and can't overflow. */
-	return (k * o->world + o->rank) % whole(o);
+	return tsi_part_at(&o->part, tsi_order_whole(o), epoch, position);
 }
 
-uint64_t tsi_order_time(const struct tsi_order_opts *o, uint64_t position)
+uint64_t tsi_order_time(const struct tsi_order_opts *o, uint64_t epoch,
+			uint64_t position)
 {
-	return times(o) > 1 ? strided(o, position) % times(o) : 0;
+	return times(o) > 1 ? at(o, epoch, position) % times(o) : 0;
 }
 
-uint64_t tsi_order_item(const struct tsi_order_opts *o, uint64_t position)
+uint64_t tsi_order_item(const struct tsi_order_opts *o, uint64_t epoch,
+			uint64_t position)
 {
 	if (tsi_order_is_dealt(o))
 		return position;
-	return strided(o, position) / times(o);
+	return at(o, epoch, position) / times(o);
 }
 
-void tsi_order_run(const struct tsi_order_opts *o,
+void tsi_order_run(const struct tsi_order_opts *o, uint64_t epoch,
 		   const struct tsi_positions *run, unsigned n, uint64_t *item)
 {
-	bool same = tsi_order_is_dealt(o) || (!o->sharded && times(o) == 1);
+	bool same = tsi_order_is_dealt(o) || (!o->part.world && times(o) == 1);
 
 	for (unsigned i = 0; i < n; i++)
 		item[i] = run->first + i * run->stride;
 	for (unsigned i = 0; !same && i < n; i++)
-		item[i] = tsi_order_item(o, item[i]);
+		item[i] = tsi_order_item(o, epoch, item[i]);
 }
 
 bool tsi_order_is_dealt(const struct tsi_order_opts *o)
@@ -139,7 +135,8 @@ bool tsi_order_is_dealt(const struct tsi_order_opts *o)
 
 uint64_t tsi_order_dealt(const struct tsi_order_opts *o, uint64_t k)
 {
-	return strided(o, k);
+	/* Of an epoch that is dealt anew there are no segments. */
+	return at(o, 0, k);
 }
 
 unsigned tsi_order_version(const struct tsi_order_opts *o)
@@ -152,7 +149,7 @@ unsigned tsi_order_version(const struct tsi_order_opts *o)
 uint64_t tsi_order_torch_start(const struct tsi_order_opts *o, uint64_t epoch,
 			       struct tsi_mt19937 *mt)
 {
-	uint64_t at = o->sharded ? epoch : 0;
+	uint64_t at = o->part.world ? epoch : 0;
 
 	tsi_mt19937_seed(mt, (uint32_t)(o->seed + at));
 	return at;
@@ -173,7 +170,7 @@ void tsi_order_torch_pass(const struct tsi_order_opts *o,
 void tsi_order_torch(const struct tsi_order_opts *o, struct tsi_mt19937 *mt,
 		     uint32_t *item)
 {
-	if (!o->sharded)
+	if (!o->part.world)
 		tsi_mt19937_skip(mt, 2); /* the workers' base seed */
 	tsi_shuffle_torch(item, o->count, mt);
 }

@@ -19,12 +19,10 @@
  * the seed; every epoch visits the segments in the same order and shuffles
  * within each, so that an epoch may be begun at any segment's start.
  *
- * Sharded: this rank's part of every epoch.  The epoch's order is padded by its
- * own first samples to a multiple of world; the rank has the positions rank,
- * rank + world, ...  With philox and several segments each rank's samples are
- * dealt once, by the seed, and the segments are made within them: a rank meets
- * the same samples in every epoch, else a segment could not hold the same
- * samples in every epoch.
+ * Sharded: some ranks' part of every epoch, as part.h says.  With philox and
+ * several segments each part's samples are dealt once, by the seed, and the
+ * segments are made within them: a part has the same samples in every epoch,
+ * else a segment could not hold the same samples in every epoch.
  *
  * Repeated and limited: the epoch is its order with each sample so many times in
  * a row, of which the first `limit` are left.  What is sharded is the epoch that
@@ -41,6 +39,7 @@
 #include <stdint.h>
 
 #include "order/mt19937.h"
+#include "order/part.h"
 #include "tsock/tsock.h"
 
 struct tsi_order_opts {
@@ -48,9 +47,7 @@ struct tsi_order_opts {
 	uint64_t seed;
 	uint64_t count;    /* samples in the data set, at least 1 */
 	uint32_t segments; /* 0 means 1 */
-	bool sharded;
-	uint32_t rank; /* below world; both are used when sharded */
-	uint32_t world;
+	struct tsi_part part;
 	uint32_t repeat; /* how often each sample comes; 0 means 1 */
 	uint64_t limit;  /* samples that are left of an epoch; 0: all */
 };
@@ -59,27 +56,31 @@ struct tsi_order_opts {
  * Look whether there is such an order; segments and repeat of 0 become 1.  The
  * other functions take only options that passed here.
  * Fails with EARG (more segments than positions, segments with torch, or of a
- * shuffle that is repeated or limited, a rank outside its world, an empty data
- * set, a limit above what there is), ENOTSUP (too many samples for the kind, an
+ * shuffle that is repeated or limited, no such part, an epoch dealt anew whose
+ * samples are dealt once, an empty data set, a limit above what there is), ENOTSUP (too many samples for the kind, an
  * epoch of more than 2^63).
  */
 int tsi_order_check(struct tsi_order_opts *o);
 
 /*
- * Positions in an epoch: count times repeat, limit at most; when sharded, that
- * divided by world, rounded up.  For any options whose count and world are at
- * least 1.
+ * Positions in an epoch: count times repeat, limit at most; when sharded, those
+ * of the part.  For any options whose count is at least 1.
  */
 uint64_t tsi_order_len(const struct tsi_order_opts *o);
+
+/* The same before it is sharded. */
+uint64_t tsi_order_whole(const struct tsi_order_opts *o);
 
 /* First position of a segment; the epoch's length for segment = segments. */
 uint64_t tsi_order_bound(const struct tsi_order_opts *o, uint32_t segment);
 
 /* Which of the times that its sample comes a position is, from 0. */
-uint64_t tsi_order_time(const struct tsi_order_opts *o, uint64_t position);
+uint64_t tsi_order_time(const struct tsi_order_opts *o, uint64_t epoch,
+			uint64_t position);
 
 /* The number of a position's item. */
-uint64_t tsi_order_item(const struct tsi_order_opts *o, uint64_t position);
+uint64_t tsi_order_item(const struct tsi_order_opts *o, uint64_t epoch,
+			uint64_t position);
 
 /* Positions first, first + stride, ... */
 struct tsi_positions {
@@ -87,7 +88,7 @@ struct tsi_positions {
 };
 
 /* Those of n positions. */
-void tsi_order_run(const struct tsi_order_opts *o,
+void tsi_order_run(const struct tsi_order_opts *o, uint64_t epoch,
 		   const struct tsi_positions *run, unsigned n, uint64_t *item);
 
 /* Are samples dealt out to ranks and segments once, by the seed? */

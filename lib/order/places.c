@@ -133,7 +133,7 @@ unsigned tsi_places_numbers(const struct tsi_places *p,
 			    uint64_t *x)
 {
 	if (!is_dealt(p)) {
-		tsi_order_run(&p->order, run, n, x);
+		tsi_order_run(&p->order, at->epoch, run, n, x);
 		return n;
 	}
 	n = within(at, run, n);

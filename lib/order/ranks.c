@@ -32,7 +32,15 @@ static uint64_t last_part(const struct tsi_ranks *p, uint64_t left,
 	return part;
 }
 
-uint64_t tsi_ranks_next(const struct tsi_ranks *p, uint64_t left,
+static uint64_t without_padding(const struct tsi_ranks *p, uint64_t n)
+{
+	if (!p->once)
+		return n;
+	return n > p->padding ? n - p->padding : 0;
+}
+
+/* The rank's part of the first block of what is left. */
+static uint64_t part_of(const struct tsi_ranks *p, uint64_t left,
 			uint64_t *first)
 {
 	if (left >= p->world * p->batch) {
@@ -41,6 +49,12 @@ uint64_t tsi_ranks_next(const struct tsi_ranks *p, uint64_t left,
 	}
 	*first = 0;
 	return p->drop_last ? 0 : last_part(p, left, first);
+}
+
+uint64_t tsi_ranks_next(const struct tsi_ranks *p, uint64_t left,
+			uint64_t *first)
+{
+	return part_of(p, without_padding(p, left), first);
 }
 
 uint64_t tsi_ranks_run(const struct tsi_ranks *p, uint64_t n, uint64_t at,
@@ -62,7 +76,8 @@ uint64_t tsi_ranks_batches(const struct tsi_ranks *p, uint64_t n)
 {
 	uint64_t block = p->world * p->batch, first;
 
-	return n / block + (tsi_ranks_next(p, n % block, &first) != 0);
+	n = without_padding(p, n);
+	return n / block + (part_of(p, n % block, &first) != 0);
 }
 
 static int options(const char *call, const struct tsock_rank_opts *opts,
@@ -96,6 +111,7 @@ static int options(const char *call, const struct tsock_rank_opts *opts,
 		.once = o.sequential && !(o.flags & TSOCK_EVEN),
 		.drop_last = o.flags & TSOCK_DROP_LAST,
 		.batch = o.batch_size,
+		.padding = o.padding,
 	};
 	return 0;
 }

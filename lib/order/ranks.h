@@ -8,6 +8,9 @@
  * is no multiple of R, so that all ranks have the same number of samples; or,
  * if each sample has to be read once, into parts of m / R samples, the first
  * m mod R of which have one more.  DistributedSampler gives each rank as many.
+ *
+ * A part of a stream (part.h) may be filled up at an epoch's end with samples
+ * that other parts have.  Who reads each sample once leaves these out.
  */
 #ifndef TSI_ORDER_RANKS_H
 #define TSI_ORDER_RANKS_H
@@ -20,11 +23,12 @@ struct tsi_ranks {
 	bool once;            /* each sample once, not equal numbers */
 	bool drop_last;       /* no batch is shorter than the others */
 	uint64_t batch;       /* b */
+	uint64_t padding;     /* of the epoch's last samples: see above */
 };
 
 /*
- * The rank's next batch if that many samples of the epoch are left for all
- * ranks: its number of samples (0: there is none), and where it begins,
+ * The rank's next batch if that many samples of the epoch, with its padding, are
+ * left for all ranks: its number of samples (0: there is none), and where it begins,
  * counted from the first that is left.
  */
 uint64_t tsi_ranks_next(const struct tsi_ranks *p, uint64_t left,

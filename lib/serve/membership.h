@@ -64,7 +64,8 @@ struct tsi_membership_config {
 	uint64_t epoch_len;   /* N */
 	uint64_t join_window; /* W */
 	uint64_t capacity;    /* of the base ring */
-	uint64_t first;       /* that it begins with: an epoch's first one */
+	uint64_t first;       /* that it begins with: an epoch's first one, */
+	uint64_t begins;      /* ... or this, before which nothing is read */
 	uint64_t end;         /* TSI_NEVER: endless */
 	unsigned segments;
 	const uint64_t *bounds; /* segments + 1 offsets within an epoch */
@@ -97,6 +98,7 @@ struct tsi_join {
 	uint32_t join;  /* enum tsock_join */
 	bool leaves;    /* between two epochs */
 	uint64_t after; /* no start lies before it; 0: its first join */
+	uint64_t from;  /* likewise, and the stream may be far from it */
 	uint64_t read;  /* with after 0: the end of what its process has read
 			 * before, of this stream or of one that was begun
 			 * before it */

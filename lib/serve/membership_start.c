@@ -376,6 +376,12 @@ static int forecast_exact(const struct tsi_membership *m,
 {
 	int err = 0;
 
+	if (j->after < m->c.begins)
+		return tsi_err(TSOCK_EREFUSED,
+			       "sample %llu can't be read: the stream begins "
+			       "at sample %llu, amid an epoch (--start)",
+			       (unsigned long long)j->after,
+			       (unsigned long long)m->c.begins);
 	if (j->moves && (j->after >= m->c.end || j->end > m->c.end))
 		return tsi_err(TSOCK_EENDED,
 			       "the stream ends at sample %llu, before the "
@@ -453,6 +459,30 @@ static bool too_far(const struct tsi_membership *m, const struct tsi_join *j)
 }
 
 /*
+ * The epoch that the ranks of other producers begin, too.  A stream that nobody
+ * reads goes there; one that others read has to be near.
+ */
+static int count_from(const struct tsi_membership *m, struct tsi_join *j)
+{
+	uint64_t most = max64(m->furthest, m->view[0].claimed);
+
+	if (j->from <= j->after)
+		return 0;
+	if (!comes_to(m, j->from) ||
+	    (!is_alone(m) && j->from > most + 2 * m->c.epoch_len))
+		return tsi_err(TSOCK_EREFUSED,
+			       "epoch %llu can't be begun: the stream is at "
+			       "epoch %llu, for %u other consumer%s; start a "
+			       "producer for this job alone (--name)",
+			       (unsigned long long)(j->from / m->c.epoch_len),
+			       (unsigned long long)(m->view[0].claimed /
+						    m->c.epoch_len),
+			       m->count, m->count == 1 ? "" : "s");
+	j->after = j->from;
+	return 0;
+}
+
+/*
  * What the joiner's process has read before counts as if it had read that
  * itself.  A stream that was begun anew since is another one; but a joiner that
  * is alone may take it there, if there is an epoch.
@@ -474,6 +504,7 @@ int tsi_membership_forecast(const struct tsi_membership *m,
 {
 	struct tsi_join j = *asked;
 	uint64_t q;
+	int err;
 
 	if (too_far(m, &j))
 		return tsi_err(TSOCK_EREFUSED,
@@ -485,6 +516,9 @@ int tsi_membership_forecast(const struct tsi_membership *m,
 	if (j.detached)
 		return forecast_detached(m, &j, start);
 	count_read(m, &j);
+	err = count_from(m, &j);
+	if (err)
+		return err;
 	/* Only the first epoch may be a short one. */
 	if (j.join == TSOCK_JOIN_NOW && j.after)
 		j.join = TSOCK_JOIN_EPOCH;

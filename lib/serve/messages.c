@@ -15,6 +15,7 @@
 #include "base/limits.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "serve/options.h"
 #include "wire/stop_file.h"
 #include "wire/zmq.h"
 
@@ -54,6 +55,23 @@ static int copy_texts(struct tsi_messages *t, const struct tsock_serve_opts *o)
 	return 0;
 }
 
+static void fill_part(struct tsi_messages *t, const struct tsock_serve_opts *o)
+{
+	struct tsi_part part = tsi_options_part(o);
+	struct tsi_msg_stream *m = &t->stream;
+
+	m->shard = part.first;
+	m->shards = part.world;
+	if (part.world)
+		m->shard_ranks = part.ranks ? part.ranks : 1;
+	m->whole_len = o->whole_len;
+	m->start_epoch = part.start_epoch;
+	m->start = part.start;
+	if (o->whole_len)
+		t->padding = tsi_part_padding(&part, o->whole_len,
+					      part.start_epoch + 1);
+}
+
 static void fill_stream(struct tsi_messages *t,
 			const struct tsock_serve_opts *o,
 			const struct tsi_geometry *g)
@@ -68,8 +86,6 @@ static void fill_stream(struct tsi_messages *t,
 	m->capacity = (uint32_t)g->capacity;
 	m->join_window = (uint32_t)g->join_window;
 	m->sequential = o->sequential != 0;
-	m->shard = o->shard;
-	m->shards = o->shards;
 	m->resumable = o->resumable != 0;
 	m->pid = (uint32_t)getpid();
 	m->nfields = g->nfields;
@@ -84,6 +100,8 @@ int tsi_messages_init(struct tsi_messages *t, const struct tsock_serve_opts *o,
 
 	if (!err)
 		fill_stream(t, o, g);
+	if (!err)
+		fill_part(t, o);
 	return err;
 }
 
@@ -231,10 +249,11 @@ static void offer_handles(const struct tsi_ring *r, struct tsi_msg_offer *out)
 }
 
 /* What the consumer will look at; world 1: at all samples. */
-static struct tsi_ranks part_of(const struct tsi_msg_join *j)
+static struct tsi_ranks part_of(const struct tsi_messages *t,
+				const struct tsi_msg_join *j)
 {
 	if (!(j->own & TSI_OWN) || j->rank >= j->world ||
-	    j->world > TSOCK_MAX_RANKS)
+	    j->world > TSI_MAX_MEMBERS)
 		return (struct tsi_ranks){ .world = 1 };
 	return (struct tsi_ranks){
 		.rank = j->rank,
@@ -242,13 +261,14 @@ static struct tsi_ranks part_of(const struct tsi_msg_join *j)
 		.once = j->own & TSI_OWN_ONCE,
 		.drop_last = j->own & TSI_OWN_DROP_LAST,
 		.batch = j->batch_size,
+		.padding = t->padding,
 	};
 }
 
 static int offer(struct tsi_messages *t, const struct tsi_msg_join *j,
 		 struct tsi_msg_offer *out)
 {
-	struct tsi_ranks part = part_of(j);
+	struct tsi_ranks part = part_of(t, j);
 	const struct tsi_offer *o;
 	unsigned view;
 	int err = check_join(t, j);

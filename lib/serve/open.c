@@ -43,9 +43,20 @@ static int copy_bounds(struct tsock_server *s, const struct tsock_serve_opts *o)
 	return 0;
 }
 
+/* Before it nothing is read: that is of an epoch that was dealt anew. */
+static uint64_t begins_of(const struct tsock_serve_opts *o)
+{
+	struct tsi_part part = tsi_options_part(o);
+
+	if (!o->start)
+		return 0;
+	return o->start_epoch * o->epoch_len +
+	       tsi_part_begin(&part, o->whole_len, o->start_epoch);
+}
+
 static uint64_t first_of(const struct tsock_serve_opts *o)
 {
-	return o->first_epoch * o->epoch_len;
+	return max64(o->first_epoch * o->epoch_len, begins_of(o));
 }
 
 /* The first number that no sample of the stream will have. */
@@ -63,6 +74,7 @@ static void init_members(struct tsock_server *s,
 		.join_window = g->join_window,
 		.capacity = g->capacity,
 		.first = first_of(o),
+		.begins = begins_of(o),
 		.end = end_of(o),
 		.segments = segments_of(o),
 		.bounds = s->bounds,

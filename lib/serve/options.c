@@ -29,6 +29,47 @@ static int check_pointers(const struct tsock_serve_opts *o)
 	return 0;
 }
 
+struct tsi_part tsi_options_part(const struct tsock_serve_opts *o)
+{
+	return (struct tsi_part){
+		.first = o->shard,
+		.ranks = o->shard_ranks,
+		.world = o->shards,
+		.start = o->start,
+		.start_epoch = o->start_epoch,
+	};
+}
+
+static int check_part(const struct tsock_serve_opts *o)
+{
+	struct tsi_part part = tsi_options_part(o);
+	int err = tsi_part_check(&part, o->whole_len);
+
+	if (err)
+		return err;
+	if (o->start && !o->whole_len)
+		return tsi_err(TSOCK_EARG,
+			       "a stream that begins at position %llu of an "
+			       "epoch has to say how long the whole epoch is",
+			       (unsigned long long)o->start);
+	if (o->whole_len && tsi_part_len(&part, o->whole_len) != o->epoch_len)
+		return tsi_err(
+			TSOCK_EARG,
+			"a part of epochs of %llu samples has epochs of "
+			"%llu, not of %llu",
+			(unsigned long long)o->whole_len,
+			(unsigned long long)tsi_part_len(&part, o->whole_len),
+			(unsigned long long)o->epoch_len);
+	if (o->start_epoch > TSI_LAST / 2 / o->epoch_len ||
+	    (o->start && o->epochs && o->start_epoch >= o->epochs))
+		return tsi_err(TSOCK_EARG,
+			       "a stream of %llu epochs can't begin in epoch "
+			       "%llu, counted from 0",
+			       (unsigned long long)o->epochs,
+			       (unsigned long long)o->start_epoch);
+	return 0;
+}
+
 static int check_opts(const struct tsock_serve_opts *o)
 {
 	int err = check_pointers(o);
@@ -56,11 +97,9 @@ static int check_opts(const struct tsock_serve_opts *o)
 		return tsi_err(TSOCK_EARG,
 			       "%u segments don't fit an epoch of %llu samples",
 			       o->segments, (unsigned long long)o->epoch_len);
-	if (o->shards ? o->shard >= o->shards : o->shard != 0)
-		return tsi_err(TSOCK_EARG,
-			       "shard %u of %u: there is no such "
-			       "shard",
-			       o->shard, o->shards);
+	err = check_part(o);
+	if (err)
+		return err;
 	if (o->min_consumers > TSI_MAX_MEMBERS)
 		return tsi_err(TSOCK_EARG, "a stream has at most %d consumers",
 			       TSI_MAX_MEMBERS);

@@ -5,6 +5,7 @@
 #ifndef TSI_SERVE_OPTIONS_H
 #define TSI_SERVE_OPTIONS_H
 
+#include "order/part.h"
 #include "ring/geometry.h"
 #include "tsock/tsock.h"
 
@@ -14,5 +15,8 @@
  */
 int tsi_options_read(const char *function, const struct tsock_serve_opts *from,
 		     struct tsock_serve_opts *out, struct tsi_geometry *g);
+
+/* Which part of the whole order the stream is. */
+struct tsi_part tsi_options_part(const struct tsock_serve_opts *o);
 
 #endif

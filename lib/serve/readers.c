@@ -37,6 +37,7 @@ static struct tsi_join rules_of(const struct tsi_msg_join *join, unsigned view)
 		.leaves = join->between == TSOCK_BETWEEN_LEAVE,
 		.together = join->world > 1,
 		.after = join->after,
+		.from = join->from,
 		.read = join->read,
 		.read_here = join->read_of == TSI_READ_OF_THIS,
 		.continues = join->read_of == TSI_READ_OF_CONTINUED,
@@ -104,6 +105,7 @@ static int join_rank(struct tsi_readers *r, const struct tsi_msg_join *join,
 		     struct tsi_join *rules, struct tsi_joined *out)
 {
 	struct tsi_join exact = *rules;
+	uint64_t least = max64(rules->after, rules->from);
 	bool started;
 	int err = tsi_jobs_begin(&r->jobs, join, &started, &exact.after);
 
@@ -116,10 +118,10 @@ static int join_rank(struct tsi_readers *r, const struct tsi_msg_join *join,
 			       join->rank, (unsigned long long)rules->after,
 			       (unsigned long long)exact.after);
 	exact.exact = true;
-	if (started && exact.after >= rules->after)
+	if (started && exact.after >= least)
 		err = join_where_others_did(r, join, &exact, out);
 	/* A consumer that leaves between epochs may go before others begin. */
-	if (!started || exact.after < rules->after ||
+	if (!started || exact.after < least ||
 	    (err && rules->leaves && !tsi_jobs_had(&r->jobs, join)))
 		err = tsi_membership_join(r->membership, rules, tsi_now_ms(),
 					  out);

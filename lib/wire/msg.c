@@ -57,7 +57,11 @@ static void visit_stream(struct tsi_pack *k, struct tsi_msg_stream *s)
 	tsi_pack_u32(k, &s->sequential);
 	tsi_pack_u32(k, &s->pid);
 	tsi_pack_u32(k, &s->shard);
+	tsi_pack_u32(k, &s->shard_ranks);
 	tsi_pack_u32(k, &s->shards);
+	tsi_pack_u64(k, &s->whole_len);
+	tsi_pack_u64(k, &s->start_epoch);
+	tsi_pack_u64(k, &s->start);
 	tsi_pack_u32(k, &s->resumable);
 	tsi_pack_u32(k, &s->meta_bytes);
 	tsi_pack_count(k, &s->nfields, TSOCK_MAX_FIELDS);
@@ -107,6 +111,7 @@ static void visit_join(struct tsi_pack *k, struct tsi_msg_join *j)
 	tsi_pack_u64(k, &j->read);
 	tsi_pack_u32(k, &j->read_of);
 	tsi_pack_u32(k, &j->own);
+	tsi_pack_u64(k, &j->from);
 }
 
 static void visit_offer(struct tsi_pack *k, struct tsi_msg_offer *o)

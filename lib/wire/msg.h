@@ -19,7 +19,7 @@
 #include "view/spec.h"
 
 #define TSI_MSG_MAX 4096
-#define TSI_MSG_VERSION 7
+#define TSI_MSG_VERSION 8
 #define TSI_NONCE 16
 #define TSI_TOKEN 16
 #define TSI_CHUNK 3072
@@ -68,7 +68,9 @@ struct tsi_msg_stream {
 	uint64_t epoch_len, dataset_len, epochs;
 	uint32_t segments, max_batch, capacity, join_window;
 	uint32_t nclasses, sequential, pid;
-	uint32_t shard, shards;
+	uint32_t shard, shard_ranks, shards; /* part.h; shards 0: of all */
+	uint64_t whole_len;                  /* 0: it isn't known */
+	uint64_t start_epoch, start;
 	uint32_t resumable;  /* numbers mean the same samples in every run */
 	uint32_t meta_bytes; /* class names, each with its NUL */
 	uint32_t nfields;
@@ -152,6 +154,7 @@ struct tsi_msg_join {
 			    * by another handle; 0: of none */
 	uint32_t read_of;  /* enum tsi_read_of */
 	uint32_t own;      /* of a rank: enum tsi_own */
+	uint64_t from;     /* it begins there or later; 0: anywhere */
 };
 
 struct tsi_msg_offer {

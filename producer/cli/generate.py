@@ -209,6 +209,7 @@ TYPES = {
     "SHARE": "float",
     "IDLE": "float",
     "SHARD": "Union[str, tuple[int, int]]",
+    "START": "str",
     "SLOW": "str",
     "SAMPLING": "str",
 }

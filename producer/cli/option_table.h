@@ -22,6 +22,7 @@ enum tsi_opt_kind {
 	TSI_OPT_SHARE,    /* struct tsi_tolerance */
 	TSI_OPT_SAMPLING, /* struct tsi_sampling */
 	TSI_OPT_SHARD,    /* struct tsi_shard */
+	TSI_OPT_START,    /* struct tsi_start */
 	TSI_OPT_SLOW,     /* struct tsi_slow */
 	TSI_OPT_IDLE,     /* uint64_t, of milliseconds */
 	TSI_OPT_NAME,     /* char[], a stream's name */

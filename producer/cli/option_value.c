@@ -40,7 +40,14 @@ static int set_share(const struct tsi_opt *r, const char *value,
 static int set_shard(const struct tsi_opt *r, const char *value,
 		     struct tsi_shard *to)
 {
-	return tsi_value_shard(r->name, value, &to->rank, &to->world);
+	return tsi_value_shard(r->name, value, &to->first, &to->last,
+			       &to->world);
+}
+
+static int set_start(const struct tsi_opt *r, const char *value,
+		     struct tsi_start *to)
+{
+	return tsi_value_start(r->name, value, &to->epoch, &to->position);
 }
 
 bool tsi_option_name_char(char c)
@@ -100,6 +107,8 @@ int tsi_option_value(const struct tsi_opt *r, const char *value, void *to)
 		return set_share(r, value, to);
 	case TSI_OPT_SHARD:
 		return set_shard(r, value, to);
+	case TSI_OPT_START:
+		return set_start(r, value, to);
 	case TSI_OPT_SAMPLING:
 		return tsi_sampling_read(value, to);
 	case TSI_OPT_SLOW:

@@ -262,6 +262,31 @@ static int check_documents(const struct tsi_options *o)
 	return 0;
 }
 
+static int check_part(const struct tsi_options *o)
+{
+	if (o->given[TSI_OPTION_start] && !o->given[TSI_OPTION_shard])
+		return tsi_err(TSOCK_EARG,
+			       "--start says nothing without --shard: a stream "
+			       "of whole epochs goes on anywhere as it is");
+	if (o->start.position && o->segments > 1)
+		return tsi_err(TSOCK_EARG,
+			       "--start contradicts --segments: in the epoch "
+			       "that is dealt anew they would be others");
+	if (o->start.position && o->epochs && o->start.epoch >= o->epochs)
+		return tsi_err(TSOCK_EARG,
+			       "--start %" PRIu64 ":%" PRIu64
+			       ": a stream of --epochs %" PRIu64
+			       " has no epoch of that number, counted from 0",
+			       o->start.epoch, o->start.position, o->epochs);
+	if (o->grows && (o->start.position || o->shard.last > o->shard.first))
+		return tsi_err(TSOCK_EARG,
+			       "--grows contradicts --%s: the producers of a "
+			       "job's parts would find new files in different "
+			       "epochs",
+			       o->start.position ? "start" : "shard");
+	return 0;
+}
+
 /* Where the data set is, and what its samples are. */
 static int find_data(struct tsi_options *o)
 {
@@ -330,7 +355,9 @@ static int complete(struct tsi_options *o)
 		return tsi_err(TSOCK_EARG,
 			       "--fast contradicts --pillow: fast pixels are "
 			       "those of no Pillow; leave out one of them");
-	err = check_sampler(o);
+	err = check_part(o);
+	if (!err)
+		err = check_sampler(o);
 	if (!err)
 		err = check_documents(o);
 	if (!err)
@@ -409,6 +436,21 @@ void tsi_options_fini(struct tsi_options *o)
 	o->recipe = o->sound = NULL;
 }
 
+/* A start at an epoch's beginning is none. */
+static struct tsi_part part_of(const struct tsi_options *o)
+{
+	struct tsi_part p = { .start = o->start.position };
+
+	if (p.start)
+		p.start_epoch = o->start.epoch;
+	if (!o->given[TSI_OPTION_shard])
+		return p;
+	p.first = o->shard.first;
+	p.ranks = o->shard.last - o->shard.first + 1;
+	p.world = o->shard.world;
+	return p;
+}
+
 void tsi_options_pipeline(const struct tsi_options *o,
 			  struct tsi_pipeline_opts *out)
 {
@@ -430,9 +472,7 @@ void tsi_options_pipeline(const struct tsi_options *o,
 		.order = (enum tsock_order_kind)o->order,
 		.sampling = o->sampler,
 		.segments = (uint32_t)o->segments,
-		.sharded = o->given[TSI_OPTION_shard],
-		.rank = o->shard.rank,
-		.world = o->shard.world,
+		.part = part_of(o),
 		.recipe = o->recipe,
 		.audio = tsi_transform_audio(o),
 		.sound = o->sound,

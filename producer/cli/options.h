@@ -51,7 +51,11 @@ struct tsi_dataset {
 };
 
 struct tsi_shard {
-	uint32_t rank, world;
+	uint32_t first, last, world;
+};
+
+struct tsi_start {
+	uint64_t epoch, position;
 };
 
 struct tsi_slow {
@@ -71,6 +75,7 @@ struct tsi_slow {
 #define TSI_MEMBER_QUIET(m) bool m;
 #define TSI_MEMBER_SHARE(m) struct tsi_tolerance m;
 #define TSI_MEMBER_SHARD(m) struct tsi_shard m;
+#define TSI_MEMBER_START(m) struct tsi_start m;
 #define TSI_MEMBER_SAMPLING(m) struct tsi_sampling m;
 #define TSI_MEMBER_SLOW(m) struct tsi_slow m;
 #define TSI_MEMBER_NAME(m) char m[TSI_NAME_MAX + 1];

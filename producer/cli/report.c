@@ -67,8 +67,14 @@ static void print_order(const struct tsi_plan *p)
 	printf("order         %s, seed %" PRIu64 ", %u segment%s",
 	       tsi_options_order(o->order), o->seed, segments,
 	       segments == 1 ? "" : "s");
-	if (o->sharded)
-		printf(", rank %u of %u", o->rank, o->world);
+	if (o->part.ranks > 1)
+		printf(", ranks %u to %u of %u", o->part.first,
+		       o->part.first + o->part.ranks - 1, o->part.world);
+	else if (o->part.world)
+		printf(", rank %u of %u", o->part.first, o->part.world);
+	if (o->part.start)
+		printf(", from position %" PRIu64 " of epoch %" PRIu64 " on",
+		       o->part.start, o->part.start_epoch);
 	printf("\n");
 }
 

@@ -13,6 +13,7 @@
 #include "base/err.h"
 #include "base/text.h"
 #include "cli/advice.h"
+#include "run/pipeline.h"
 
 #define MAX_SECONDS UINT64_C(31536000)
 
@@ -142,29 +143,80 @@ int tsi_value_share(const char *name, const char *value, double *out)
 		       name, value);
 }
 
-int tsi_value_shard(const char *name, const char *value, uint32_t *rank_out,
-		    uint32_t *world_out)
+/* The number that *value begins with, up to the character behind it, or to its
+ * end if that is 0; *value is moved beyond both. */
+static bool take_number(const char **value, char behind, uint64_t *out)
 {
-	const char *slash = strchr(value, '/');
-	uint64_t rank, world;
-	char first[24];
+	const char *end = strchr(*value, behind);
+	char digits[24];
+	size_t n;
 
-	if (!slash || (size_t)(slash - value) >= sizeof(first))
-		goto bad;
-	memcpy(first, value, (size_t)(slash - value));
-	first[slash - value] = '\0';
-	if (!parse_u64(first, &rank) || !parse_u64(slash + 1, &world))
-		goto bad;
-	if (world < 1 || world > 65536 || rank >= world)
+	if (!end)
+		return false;
+	n = (size_t)(end - *value);
+	if (n >= sizeof(digits))
+		return false;
+	memcpy(digits, *value, n);
+	digits[n] = '\0';
+	*value = end + 1;
+	return parse_u64(digits, out);
+}
+
+static bool read_shard(const char *value, uint64_t *first, uint64_t *last,
+		       uint64_t *world)
+{
+	const char *dash = strchr(value, '-');
+
+	if (!dash)
+		return take_number(&value, '/', first) &&
+		       (*last = *first, take_number(&value, '\0', world));
+	return take_number(&value, '-', first) &&
+	       take_number(&value, '/', last) &&
+	       take_number(&value, '\0', world);
+}
+
+int tsi_value_shard(const char *name, const char *value, uint32_t *first,
+		    uint32_t *last, uint32_t *world)
+{
+	uint64_t a, b, w;
+
+	if (!read_shard(value, &a, &b, &w))
 		return tsi_err(TSOCK_EARG,
-			       "--%s %s: ranks count from 0, so the rank is "
-			       "below the number of parts (1 to 65536)",
+			       "--%s %s: RANK/WORLD is wanted, e.g. 0/4, or "
+			       "FIRST-LAST/WORLD, e.g. 0-1/4",
 			       name, value);
-	*rank_out = (uint32_t)rank;
-	*world_out = (uint32_t)world;
+	if (w < 1 || w > TSI_PART_WORLD)
+		return tsi_err(TSOCK_EARG, "--%s %s: a job has 1 to %u ranks",
+			       name, value, TSI_PART_WORLD);
+	if (b >= w)
+		return tsi_err(TSOCK_EARG,
+			       "--%s %s: ranks count from 0, so they are below "
+			       "the number of all ranks",
+			       name, value);
+	if (a > b)
+		return tsi_err(TSOCK_EARG,
+			       "--%s %s: the first rank comes before the last "
+			       "one, as in 0-1/4",
+			       name, value);
+	*first = (uint32_t)a;
+	*last = (uint32_t)b;
+	*world = (uint32_t)w;
 	return 0;
+}
 
-bad:
-	return tsi_err(TSOCK_EARG, "--%s %s: RANK/WORLD is wanted, e.g. 0/4",
-		       name, value);
+int tsi_value_start(const char *name, const char *value, uint64_t *epoch,
+		    uint64_t *position)
+{
+	const char *at = value;
+	uint64_t e, p;
+
+	if (!take_number(&at, ':', &e) || !take_number(&at, '\0', &p))
+		return tsi_err(
+			TSOCK_EARG,
+			"--%s %s: EPOCH:POSITION is wanted, both counted "
+			"from 0, e.g. 3:51200",
+			name, value);
+	*epoch = e;
+	*position = p;
+	return 0;
 }

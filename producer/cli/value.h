@@ -30,8 +30,12 @@ int tsi_value_seconds(const char *name, const char *value, bool zero,
 /* A share, from 0 to 1. */
 int tsi_value_share(const char *name, const char *value, double *out);
 
-/* RANK/WORLD, the rank below the world. */
-int tsi_value_shard(const char *name, const char *value, uint32_t *rank_out,
-		    uint32_t *world_out);
+/* A-B/WORLD, or A/WORLD where B is A, B below the world. */
+int tsi_value_shard(const char *name, const char *value, uint32_t *first,
+		    uint32_t *last, uint32_t *world);
+
+/* EPOCH:POSITION */
+int tsi_value_start(const char *name, const char *value, uint64_t *epoch,
+		    uint64_t *position);
 
 #endif

@@ -378,7 +378,7 @@ int tsi_epochs_create(const struct tsi_order_opts *opts,
 	}
 	if (!err && e->longest)
 		err = make_slots(e);
-	if (!err && order.kind == TSOCK_ORDER_TORCH && !order.sharded)
+	if (!err && order.kind == TSOCK_ORDER_TORCH && !order.part.world)
 		err = make_marks(e);
 	if (err) {
 		tsi_epochs_destroy(e);
@@ -407,9 +407,10 @@ uint64_t tsi_epochs_len(const struct tsi_epochs *e)
 	return tsi_order_len(&e->order);
 }
 
-uint64_t tsi_epochs_time(const struct tsi_epochs *e, uint64_t position)
+uint64_t tsi_epochs_time(const struct tsi_epochs *e, uint64_t epoch,
+			 uint64_t position)
 {
-	return tsi_order_time(&e->order, position);
+	return tsi_order_time(&e->order, epoch, position);
 }
 
 void tsi_epochs_bounds(const struct tsi_epochs *e, uint64_t *bounds)
@@ -463,7 +464,7 @@ int tsi_epochs_run(struct tsi_epochs *e, uint64_t epoch, uint64_t position,
 			       (unsigned long long)(position + n - 1),
 			       (unsigned long long)len);
 	if (e->order.kind == TSOCK_ORDER_SEQUENTIAL) {
-		tsi_order_run(&e->order, &run, n, index);
+		tsi_order_run(&e->order, epoch, &run, n, index);
 		return 0;
 	}
 	while (n && !err) {

@@ -26,7 +26,8 @@ void tsi_epochs_destroy(struct tsi_epochs *e);
 uint64_t tsi_epochs_len(const struct tsi_epochs *e);
 
 /* Which of the times that its sample comes a position is, from 0. */
-uint64_t tsi_epochs_time(const struct tsi_epochs *e, uint64_t position);
+uint64_t tsi_epochs_time(const struct tsi_epochs *e, uint64_t epoch,
+			 uint64_t position);
 
 /* First position of every segment, and the epoch's length: segments + 1. */
 void tsi_epochs_bounds(const struct tsi_epochs *e, uint64_t *bounds);

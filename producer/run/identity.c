@@ -65,6 +65,24 @@ static void put_sampling(FILE *f, const struct tsi_sampling *s, bool described)
 	putc('\n', f);
 }
 
+/* Which positions of the order, and where an epoch of them is dealt anew. */
+static void put_ranks(FILE *f, const struct tsi_part *p, bool described)
+{
+	if (p->world && p->ranks > 1)
+		fprintf(f, "shard=%" PRIu32 "-%" PRIu32 "/%" PRIu32 "\n",
+			p->first, p->first + p->ranks - 1, p->world);
+	else if (p->world)
+		fprintf(f, "shard=%" PRIu32 "/%" PRIu32 "\n", p->first,
+			p->world);
+	else
+		put_none(f, "shard", described);
+	if (p->start)
+		fprintf(f, "start=%" PRIu64 ":%" PRIu64 "\n", p->start_epoch,
+			p->start);
+	else
+		put_none(f, "start", described);
+}
+
 /* segments: 0 if it depends on the data set. */
 static void put_order(FILE *f, const struct tsi_pipeline_opts *o,
 		      uint32_t segments, bool described)
@@ -74,11 +92,7 @@ static void put_order(FILE *f, const struct tsi_pipeline_opts *o,
 	put_sampling(f, &o->sampling, described);
 	if (segments)
 		put_number(f, "segments", segments);
-	if (o->sharded)
-		fprintf(f, "shard=%" PRIu32 "/%" PRIu32 "\n", o->rank,
-			o->world);
-	else
-		put_none(f, "shard", described);
+	put_ranks(f, &o->part, described);
 	put_text(f, "on-error",
 		 o->on_error == TSI_RAISE ? "raise" : "substitute");
 	/* How the file that stands in is found: 1 was the next good one. */

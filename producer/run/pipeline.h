@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "audio/load.h"
+#include "data/epochs.h"
 #include "data/format.h"
 #include "io/reader.h"
 #include "recipe/recipe.h"
@@ -47,8 +48,7 @@ struct tsi_pipeline_opts {
 	enum tsock_order_kind order;
 	struct tsi_sampling sampling;
 	uint32_t segments; /* of an epoch; 0: by the order */
-	bool sharded;
-	uint32_t rank, world;
+	struct tsi_part part;
 	/* How samples are made of images; NULL: they have none. */
 	const struct tsi_recipe *recipe;
 	struct tsi_audio_opts audio; /* ... of audio files; views 0: of none */

@@ -24,7 +24,7 @@ struct tsi_sampler {
 	struct tsi_members *members; /* by class */
 	struct tsi_epochs *epochs;
 	struct tsi_picks *picks; /* NULL: samples are those of the order */
-	uint64_t count, epoch_len;
+	uint64_t count, epoch_len, whole_len;
 	uint32_t segments;
 	uint64_t *bounds;
 	struct tsi_badfiles *bad;
@@ -109,7 +109,7 @@ static int choose_segments(struct tsi_sampler *s)
 			       o->segments, s->epoch_len);
 	if (o->segments)
 		s->segments = o->segments;
-	else if (o->order != TSOCK_ORDER_SEQUENTIAL)
+	else if (o->order != TSOCK_ORDER_SEQUENTIAL || o->part.start)
 		s->segments = 1;
 	else
 		s->segments = s->epoch_len < 64 ? (uint32_t)s->epoch_len : 64;
@@ -124,9 +124,7 @@ static struct tsi_order_opts order_of(const struct tsi_sampler *s)
 		.kind = o->order,
 		.seed = o->seed,
 		.count = s->count,
-		.sharded = o->sharded,
-		.rank = o->rank,
-		.world = o->world,
+		.part = o->part,
 		.repeat = by->repeat,
 		.limit = by->limit,
 	};
@@ -158,6 +156,7 @@ static int open_order(struct tsi_sampler *s)
 
 	if (err)
 		return err;
+	s->whole_len = tsi_order_whole(&opts);
 	s->epoch_len = tsi_order_len(&opts);
 	err = choose_segments(s);
 	if (err)
@@ -349,6 +348,11 @@ uint64_t tsi_sampler_epoch_len(const struct tsi_sampler *s)
 	return s->epoch_len;
 }
 
+uint64_t tsi_sampler_whole_len(const struct tsi_sampler *s)
+{
+	return s->whole_len;
+}
+
 uint32_t tsi_sampler_segments(const struct tsi_sampler *s)
 {
 	return s->segments;
@@ -377,7 +381,8 @@ int tsi_sampler_at(struct tsi_sampler *s, uint64_t seq,
 	if (err)
 		return err;
 	out->index = s->picks ? tsi_picks_at(s->picks, out->epoch, item) : item;
-	out->draw = item + tsi_epochs_time(s->epochs, position) * s->count;
+	out->draw = item +
+		    tsi_epochs_time(s->epochs, out->epoch, position) * s->count;
 	return 0;
 }
 

@@ -73,8 +73,9 @@ const struct tsi_masks *tsi_sampler_masks(const struct tsi_sampler *s);
 /* The boxes of the images' objects; NULL: samples have none. */
 const struct tsi_box_columns *tsi_sampler_boxes(const struct tsi_sampler *s);
 
-/* N, the samples of an epoch. */
+/* N, the samples of an epoch; and of an epoch of which that is a part. */
 uint64_t tsi_sampler_epoch_len(const struct tsi_sampler *s);
+uint64_t tsi_sampler_whole_len(const struct tsi_sampler *s);
 uint32_t tsi_sampler_segments(const struct tsi_sampler *s);
 
 /* segments + 1 of them. */

@@ -56,10 +56,9 @@ static void serve_opts(const struct tsi_pipeline_opts *o,
 	out->gpu_memory = o->gpu_memory;
 	out->fanout = o->fanout;
 	out->gpu_transport = o->gpu_transport;
-	if (o->sharded) {
-		out->shard = o->rank;
-		out->shards = o->world;
-	}
+	out->shard = o->part.first;
+	out->shard_ranks = o->part.ranks;
+	out->shards = o->part.world;
 }
 
 /* A column of the data set may be called as a view or the masks are. */
@@ -284,6 +283,9 @@ static int open_server(struct tsi_service *s)
 	opts.bad_files = tsi_badlist_count(tsi_sampler_badlist(s->sampler));
 	opts.dataset_len = tsi_index_count(x);
 	opts.first_epoch = s->first_epoch;
+	opts.whole_len = tsi_sampler_whole_len(s->sampler);
+	opts.start_epoch = s->o->part.start_epoch;
+	opts.start = s->o->part.start;
 	if (s->goes_on) {
 		opts.min_consumers = s->consumers;
 		opts.min_wait_ms = GRACE_MS;

@@ -73,9 +73,8 @@ int main(int argc, char **argv)
 	opts.seed = strtoull(argv[2], NULL, 0);
 	opts.count = strtoull(argv[3], NULL, 0);
 	if (argc == 7) {
-		opts.sharded = true;
-		opts.rank = (uint32_t)strtoul(argv[5], NULL, 0);
-		opts.world = (uint32_t)strtoul(argv[6], NULL, 0);
+		opts.part.first = (uint32_t)strtoul(argv[5], NULL, 0);
+		opts.part.world = (uint32_t)strtoul(argv[6], NULL, 0);
 	}
 	if (tsi_epochs_create(&opts, &o)) {
 		fprintf(stderr, "orderdump: %s\n", tsock_errmsg());

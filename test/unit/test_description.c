@@ -147,7 +147,11 @@ static void all_is_told(void **state)
 				    .shard = 11,
 				    .shards = 12,
 				    .resumable = 13,
-				    .nfields = 14 };
+				    .nfields = 14,
+				    .shard_ranks = 15,
+				    .whole_len = 16,
+				    .start_epoch = 17,
+				    .start = 18 };
 	struct tsock_info info;
 
 	(void)state;
@@ -168,6 +172,10 @@ static void all_is_told(void **state)
 	assert_int_equal(info.shards, 12);
 	assert_int_equal(info.resumable, 13);
 	assert_int_equal(info.nfields, 14);
+	assert_int_equal(info.shard_ranks, 15);
+	assert_int_equal(info.whole_len, 16);
+	assert_int_equal(info.start_epoch, 17);
+	assert_int_equal(info.start, 18);
 }
 
 int main(void)

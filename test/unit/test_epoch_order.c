@@ -305,8 +305,11 @@ static void assert_producers(struct tsi_order_opts *p, uint64_t epoch)
 	uint64_t len, *index, at;
 
 	o.segments = p->segments;
-	o.shard = p->rank;
-	o.shards = p->sharded ? p->world : 0;
+	o.shard = p->part.first;
+	o.shard_ranks = p->part.ranks;
+	o.shards = p->part.world;
+	o.start_epoch = p->part.start_epoch;
+	o.start = p->part.start;
 	index = written(&o, epoch, &len);
 	assert_int_equal(tsi_epochs_create(p, &kept), 0);
 	assert_int_equal(tsi_epochs_len(kept), len);
@@ -326,13 +329,22 @@ static void it_is_what_the_producer_visits(void **state)
 			.kind = (enum tsock_order_kind)(k % 3),
 			.seed = 77 + k,
 			.count = 211 + k,
-			.world = k / 3 % 4,
-			.sharded = k / 3 % 4 > 0,
+			.part.world = k / 3 % 4,
 		};
 
-		p.rank = p.sharded ? p.world - 1 : 0;
+		if (p.part.world)
+			p.part.first = p.part.world - 1;
+		/* Two ranks, and an epoch that is dealt anew. */
+		if (p.part.world == 3) {
+			p.part.first = 1;
+			p.part.ranks = 2;
+		}
 		if (p.kind != TSOCK_ORDER_TORCH)
 			p.segments = k / 12 % 2 ? 5 : 1;
+		if (p.part.world && p.segments < 2) {
+			p.part.start_epoch = k / 24 * 11;
+			p.part.start = k;
+		}
 		assert_producers(&p, k / 24 * 11);
 	}
 }

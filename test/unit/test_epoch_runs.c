@@ -66,9 +66,8 @@ static void runs_have_what_their_positions_have(void **state)
 		compare(&o);
 		if (o.segments || o.limit)
 			continue;
-		o.sharded = true;
-		o.rank = 2;
-		o.world = 3;
+		o.part.first = 2;
+		o.part.world = 3;
 		compare(&o);
 	}
 }
@@ -82,10 +81,9 @@ static void so_have_those_that_are_evaluated(void **state)
 					    .segments = segments };
 
 		compare(&o);
-		o.sharded = true;
 		o.count *= 3;
-		o.rank = 2;
-		o.world = 3;
+		o.part.first = 2;
+		o.part.world = 3;
 		compare(&o);
 	}
 }

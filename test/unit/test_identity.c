@@ -77,6 +77,8 @@ static const char *value(const struct tsi_opt *r, unsigned k, char *to,
 		return k ? NULL : "0.5";
 	case TSI_OPT_SHARD:
 		return k ? NULL : "1/3";
+	case TSI_OPT_START:
+		return k ? NULL : "2:7";
 	case TSI_OPT_SAMPLING:
 		return k ? NULL : "balanced";
 	case TSI_OPT_SLOW:
@@ -134,7 +136,8 @@ static bool decides(const struct tsi_opt *r, const char *base)
 			 : !strcmp(v, "audio") ? " --schema float32[1,9]"
 			 : !strcmp(r->name, "shard-cache-size")
 				 ? " --shard-cache /other"
-				 : "");
+			 : !strcmp(r->name, "start") ? " --shard 1/3"
+						     : "");
 		with = describe(base, option, false);
 		differs = differs || strcmp(plain, with);
 		free(with);
@@ -185,6 +188,7 @@ static void what_is_not_in_an_identity_is_said_to_be_none(void **state)
 			    "sampler=none\n"
 			    "segments=1\n"
 			    "shard=none\n"
+			    "start=none\n"
 			    "on-error=substitute\n"
 			    "grows=none\n"
 			    "transform=RandomResizedCrop(size=(224, 224), "

@@ -67,6 +67,10 @@ static void draw_stream(struct tsi_msg_stream *s)
 	s->join_window = (uint32_t)draw();
 	s->shard = (uint32_t)draw();
 	s->shards = (uint32_t)draw();
+	s->shard_ranks = (uint32_t)draw();
+	s->whole_len = draw();
+	s->start_epoch = draw();
+	s->start = draw();
 	s->nclasses = (uint32_t)draw();
 	s->sequential = (uint32_t)draw();
 	s->resumable = (uint32_t)draw();
@@ -108,6 +112,7 @@ static void draw_join(struct tsi_msg_join *j)
 	j->read = draw();
 	j->read_of = (uint32_t)draw();
 	j->own = (uint32_t)draw();
+	j->from = draw();
 }
 
 static void draw_wait(struct tsock_wait *w)
@@ -400,10 +405,10 @@ static void another_version_is_named(void **s)
 	size_t len = tsi_msg_pack(&m, bytes);
 
 	(void)s;
-	bytes[4] = 88;
+	bytes[4] = 99;
 	assert_int_equal(unpack_tight(bytes, len, &out), TSOCK_EPROTO);
-	assert_non_null(strstr(tsock_errmsg(), "version 88"));
-	assert_non_null(strstr(tsock_errmsg(), "version 7"));
+	assert_non_null(strstr(tsock_errmsg(), "version 99"));
+	assert_non_null(strstr(tsock_errmsg(), "version 8"));
 }
 
 static void a_refused_message_leaves_the_output_alone(void **s)
@@ -514,7 +519,7 @@ static void text_behind_its_end_doesnt_travel(void **s)
 static void the_layout_on_the_wire_is_fixed(void **s)
 {
 	static const uint8_t want[] = {
-		'T', 'S', 'O', 'K', 7, 0, 6, 0, 48, 0, 0, 0, 4, 3, 2, 1,
+		'T', 'S', 'O', 'K', 8, 0, 6, 0, 48, 0, 0, 0, 4, 3, 2, 1,
 		9,   9,   9,   9,   9, 9, 9, 9, 9,  9, 9, 9, 9, 9, 9, 9,
 		8,   7,   6,   5,   4, 3, 2, 1, 2,  0, 0, 0, 0, 0, 0, 0,
 	};

@@ -74,9 +74,9 @@ static void the_data_path_is_told_what_to_make(void **state)
 	assert_int_equal(p.seed, 7);
 	assert_int_equal(p.order, TSOCK_ORDER_SEQUENTIAL);
 	assert_int_equal(p.segments, 9);
-	assert_true(p.sharded);
-	assert_int_equal(p.rank, 2);
-	assert_int_equal(p.world, 5);
+	assert_int_equal(p.part.ranks, 1);
+	assert_int_equal(p.part.first, 2);
+	assert_int_equal(p.part.world, 5);
 	assert_ptr_equal(p.recipe, o.recipe);
 	assert_int_equal(p.recipe->view[0].width, 32);
 	assert_non_null(strstr(p.recipe->text, "Resize(size=256, "));
@@ -275,7 +275,8 @@ static void units_are_understood(void **state)
 	o = good(BASE "--slow kill:2 --slow block --shard 3/4");
 	assert_int_equal(o.slow.action, TSOCK_SLOW_BLOCK);
 	assert_int_equal(o.slow.ms, 0);
-	assert_int_equal(o.shard.rank, 3);
+	assert_int_equal(o.shard.first, 3);
+	assert_int_equal(o.shard.last, 3);
 	assert_int_equal(o.shard.world, 4);
 	tsi_options_fini(&o);
 	o = good(BASE "--seed 18446744073709551615");
@@ -331,7 +332,23 @@ static void wrong_values_are_named(void **state)
 	refused("--exit-when-idle soon", "soon", "seconds");
 	refused("--exit-when-idle 1e99", "1e99", "seconds");
 	refused("--shard 4/4", "4/4", "below");
-	refused("--shard 1/0", "1/0", "below");
+	refused("--shard 1/0", "1/0", "1 to 1048576");
+	refused("--shard 0/1048577", "0/1048577", "1 to 1048576");
+	refused("--shard 2-1/4", "2-1/4", "comes before");
+	refused("--shard 2-4/4", "2-4/4", "below");
+	refused("--shard 0-1-2/4", "0-1-2/4", "FIRST-LAST/WORLD");
+	refused("--shard 0-/4", "0-/4", "FIRST-LAST/WORLD");
+	refused("--shard 0-18446744073709551617/4", "/4", "FIRST-LAST/WORLD");
+	refused("--shard 0/2/4", "0/2/4", "FIRST-LAST/WORLD");
+	refused("--shard 0/4 --start 3", "--start 3", "EPOCH:POSITION");
+	refused("--shard 0/4 --start 3:x", "--start 3:x", "EPOCH:POSITION");
+	refused(BASE "--start 3:5", "--start", "--shard");
+	refused(BASE "--shard 0/4 --start 3:5 --segments 2", "--start",
+		"--segments");
+	refused(BASE "--shard 0/4 --start 3:5 --epochs 3", "--start 3:5",
+		"--epochs 3");
+	refused(BASE "--shard 0-1/4 --grows", "--grows", "--shard");
+	refused(BASE "--shard 0/4 --start 3:5 --grows", "--grows", "--start");
 	refused("--shard 1", "--shard 1", "RANK/WORLD");
 	refused("--shard -1/2", "-1/2", "RANK/WORLD");
 	refused("--name a/b", "a/b", "TSOCK_DIR");

@@ -276,13 +276,11 @@ static void ranks_share_an_epoch_padded_by_its_head(void **state)
 		};
 		struct tsi_epochs *whole = make(opts);
 		uint64_t len = (n + world - 1) / world;
-
-		opts.sharded = true;
-		opts.world = world;
+		opts.part.world = world;
 		for (uint32_t rank = 0; rank < world; rank++) {
 			struct tsi_epochs *part;
 
-			opts.rank = rank;
+			opts.part.first = rank;
 			part = make(opts);
 			assert_int_equal(tsi_epochs_len(part), len);
 			for (uint64_t p = 0; p < len; p++)
@@ -307,9 +305,8 @@ static void ranks_with_segments_cover_the_data_set(void **state)
 						 .seed = 8,
 						 .count = N,
 						 .segments = 5,
-						 .sharded = true,
-						 .rank = rank,
-						 .world = WORLD });
+						 .part.first = rank,
+						 .part.world = WORLD });
 		uint64_t *e0 = epoch_of(o, 0);
 		uint64_t *e1 = epoch_of(o, 1);
 
@@ -353,8 +350,7 @@ static void impossible_options_are_refused_by_name(void **state)
 	refuse((struct tsi_order_opts){ .kind = TSOCK_ORDER_SEQUENTIAL,
 					.count = 100,
 					.segments = 26,
-					.sharded = true,
-					.world = 4 },
+					.part.world = 4 },
 	       TSOCK_EARG, "26", "25");
 	refuse((struct tsi_order_opts){ .kind = TSOCK_ORDER_TORCH,
 					.count = 7,
@@ -368,14 +364,9 @@ static void impossible_options_are_refused_by_name(void **state)
 	       TSOCK_ENOTSUP, "4611686018427387905", "sequential");
 	refuse((struct tsi_order_opts){ .kind = TSOCK_ORDER_PHILOX,
 					.count = 7,
-					.sharded = true,
-					.rank = 4,
-					.world = 4 },
+					.part.first = 4,
+					.part.world = 4 },
 	       TSOCK_EARG, "rank 4", "4");
-	refuse((struct tsi_order_opts){ .kind = TSOCK_ORDER_PHILOX,
-					.count = 7,
-					.sharded = true },
-	       TSOCK_EARG, "rank 0", "0");
 	o = make((struct tsi_order_opts){ .kind = TSOCK_ORDER_PHILOX,
 					  .count = 7 });
 	assert_int_equal(tsi_epochs_at(o, 0, 7, &index), TSOCK_EARG);

@@ -325,18 +325,17 @@ static void ranks_have_each_position_once(void **state)
 	(void)state;
 	weigh(weight);
 	worker_options.order = TSOCK_ORDER_PHILOX;
-	worker_options.world = WORLD;
 	for (unsigned k = 0; k < sizeof(way) / sizeof(way[0]); k++) {
 		struct tsi_sampler *whole, *rank;
 		uint64_t n, part;
 
-		worker_options.sharded = false;
+		worker_options.part = (struct tsi_part){ .world = 0 };
 		whole = open_by(way[k]);
 		n = tsi_sampler_epoch_len(whole);
 		part = (n + WORLD - 1) / WORLD;
-		worker_options.sharded = true;
 		for (uint32_t r = 0; r < WORLD; r++) {
-			worker_options.rank = r;
+			worker_options.part =
+				(struct tsi_part){ .first = r, .world = WORLD };
 			rank = open_by(way[k]);
 			assert_int_equal(tsi_sampler_epoch_len(rank), part);
 			for (uint64_t i = 0; i < 3 * part; i++) {

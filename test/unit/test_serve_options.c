@@ -114,9 +114,38 @@ static void a_shard_is_one_of_those_that_there_are(void **state)
 	o.shard = 1;
 	is_taken(&o);
 	o.shard = 2;
-	is_refused(&o, "shard 2 of 2");
+	is_refused(&o, "rank 2 of 2");
 	o.shards = 0;
-	is_refused(&o, "shard 2 of 0");
+	is_refused(&o, "rank 2 of a part");
+}
+
+static void a_part_says_how_long_the_whole_epoch_is(void **state)
+{
+	struct tsock_serve_opts o = good();
+
+	(void)state;
+	o.shards = 4;
+	o.shard_ranks = 2;
+	o.epoch_len = 6;
+	o.whole_len = 11;
+	is_taken(&o);
+	o.start_epoch = 3;
+	o.start = 10;
+	is_taken(&o);
+	o.start = 11;
+	is_refused(&o, "position 11");
+	o.start = 10;
+	o.epochs = 3;
+	is_refused(&o, "can't begin in epoch 3");
+	o.epochs = 4;
+	is_taken(&o);
+	o.start_epoch = UINT64_MAX;
+	is_refused(&o, "can't begin in epoch");
+	o.start_epoch = 3;
+	o.whole_len = 13;
+	is_refused(&o, "has epochs of 8, not of 6");
+	o.whole_len = 0;
+	is_refused(&o, "how long the whole epoch is");
 }
 
 static void no_more_consumers_are_waited_for_than_there_can_be(void **state)
@@ -183,6 +212,7 @@ int main(void)
 		cmocka_unit_test(an_epoch_has_samples_and_a_stream_an_end),
 		cmocka_unit_test(segments_are_parts_of_an_epoch),
 		cmocka_unit_test(a_shard_is_one_of_those_that_there_are),
+		cmocka_unit_test(a_part_says_how_long_the_whole_epoch_is),
 		cmocka_unit_test(
 			no_more_consumers_are_waited_for_than_there_can_be),
 		cmocka_unit_test(ways_to_gpus_are_those_that_are_known),

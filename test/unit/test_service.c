@@ -52,9 +52,8 @@ static void the_geometry_needs_no_data_set(void **state)
 		tsi_service_geometry(&worker_options, TSI_EPOCH_LONG, &g), 0);
 	assert_true(g.capacity >= 64);
 	assert_int_equal(g.max_batch, 8);
-	worker_options.rank = 7;
-	worker_options.world = 2;
-	worker_options.sharded = true;
+	worker_options.part.first = 7;
+	worker_options.part.world = 2;
 	assert_int_equal(
 		tsi_service_geometry(&worker_options, TSI_EPOCH_LONG, &g),
 		TSOCK_EARG);
@@ -124,9 +123,8 @@ static void the_identity_tells_streams_apart(void **state)
 	assert_string_equal(first, next);
 	free(next);
 	worker_options.recipe = recipes_eval(40, SIZE);
-	worker_options.sharded = true;
-	worker_options.rank = 1;
-	worker_options.world = 3;
+	worker_options.part.first = 1;
+	worker_options.part.world = 3;
 	assert_int_equal(tsi_identity_text(&worker_options,
 					   tsi_service_sampler(s), &next),
 			 0);

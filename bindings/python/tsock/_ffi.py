@@ -118,6 +118,11 @@ class Info(Sized):
         ("shard", c_uint32),
         ("shards", c_uint32),
         ("resumable", c_uint32),
+        ("shard_ranks", c_uint32),
+        ("reserved", c_uint32),
+        ("whole_len", c_uint64),
+        ("start_epoch", c_uint64),
+        ("start", c_uint64),
     ]
 
 
@@ -207,6 +212,11 @@ class ServeOpts(Sized):
         ("bad_files", c_uint64),
         ("table", c_void_p),
         ("table_arg", c_void_p),
+        ("shard_ranks", c_uint32),
+        ("reserved2", c_uint32),
+        ("whole_len", c_uint64),
+        ("start_epoch", c_uint64),
+        ("start", c_uint64),
     ]
 
 
@@ -263,6 +273,22 @@ class OrderOpts(Sized):
         ("shards", c_uint32),
         ("repeat", c_uint32),
         ("limit", c_uint64),
+        ("shard_ranks", c_uint32),
+        ("reserved", c_uint32),
+        ("start_epoch", c_uint64),
+        ("start", c_uint64),
+    ]
+
+
+class PartOpts(Sized):
+    _fields_ = [
+        ("size", c_uint32),
+        ("shard", c_uint32),
+        ("shard_ranks", c_uint32),
+        ("shards", c_uint32),
+        ("whole_len", c_uint64),
+        ("start_epoch", c_uint64),
+        ("start", c_uint64),
     ]
 
 
@@ -274,6 +300,7 @@ class RankOpts(Sized):
         ("batch_size", c_uint32),
         ("flags", c_uint32),
         ("sequential", c_uint32),
+        ("padding", c_uint64),
     ]
 
 
@@ -315,6 +342,7 @@ STRUCTS = {
     "tsock_geometry": Geometry,
     "tsock_order_opts": OrderOpts,
     "tsock_rank_opts": RankOpts,
+    "tsock_part_opts": PartOpts,
     "tsock_ragged_array": RaggedArray,
     "tsock_table_info": TableInfo,
     "tsock_serve_table": ServeTable,
@@ -343,6 +371,7 @@ TABLE = {
     "tsock_identity": (c_char_p, [_t]),
     "tsock_begin_timed": (c_int, [_t, c_int]),
     "tsock_begin": (c_int, [_t]),
+    "tsock_begin_from": (c_int, [_t, c_uint64, c_int]),
     "tsock_rewind": (None, [_t]),
     "tsock_skip": (c_int, [_t, c_uint64]),
     "tsock_position": (c_int, [_t, POINTER(c_uint64), POINTER(c_uint64)]),
@@ -393,6 +422,16 @@ TABLE = {
         [POINTER(RankOpts), c_uint64, POINTER(c_uint64), POINTER(c_uint64)],
     ),
     "tsock_rank_batches": (c_uint64, [POINTER(RankOpts), c_uint64]),
+    "tsock_part_len": (c_uint64, [POINTER(PartOpts)]),
+    "tsock_part_padding": (c_uint64, [POINTER(PartOpts), c_uint64]),
+    "tsock_part_position": (
+        c_int,
+        [POINTER(PartOpts), c_uint64, c_uint64, POINTER(c_uint64)],
+    ),
+    "tsock_part_samples": (
+        c_int,
+        [POINTER(PartOpts), c_uint64, c_uint64, POINTER(c_uint64)],
+    ),
     "tsock_ragged_bytes": (
         c_uint64,
         [c_char_p, POINTER(RaggedArray), c_uint32],

@@ -54,6 +54,10 @@ class About:
         self.sequential = bool(info.sequential)
         self.resumable = bool(info.resumable)
         self.shard: tuple[int, int] = info.shard, info.shards
+        self.shard_ranks: int = info.shard_ranks
+        # An epoch of all parts together; 0: it isn't known.
+        self.whole_len: int = info.whole_len
+        self.start: tuple[int, int] = info.start_epoch, info.start
         self.fields = [_ffi.Field() for _ in range(info.nfields)]
         for i, field in enumerate(self.fields):
             _call(_lib.tsock_get_field(handle, i, byref(field)))
@@ -78,6 +82,28 @@ class About:
         # After a restart of the producer something in run is different.
         self.stream = info.epoch_len, info.nfields, said
         self.run = info.producer_pid, self.stream
+
+    def part(self) -> _ffi.PartOpts:
+        """Which part of all epochs the stream is, where that is known."""
+        epoch, start = self.start
+        return _ffi.PartOpts(
+            shard=self.shard[0],
+            shard_ranks=self.shard_ranks,
+            shards=self.shard[1],
+            whole_len=self.whole_len,
+            start_epoch=epoch,
+            start=start,
+        )
+
+    def padding(self) -> int:
+        """How many of an epoch's last samples other parts have, too; the
+        epoch that is dealt anew may have more or fewer."""
+        if not self.whole_len:
+            return 0
+        padding: int = _lib.tsock_part_padding(
+            byref(self.part()), self.start[0] + 1
+        )
+        return padding
 
     def usual(self, names: tuple[str, ...]) -> tuple[str, ...]:
         """The fields of a batch if none are chosen: these names of samples

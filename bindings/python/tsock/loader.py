@@ -382,7 +382,13 @@ class DataLoader(LikeTorch, HasProgress, Generic[_Batch]):
         launchers.check_here(rank, world, self.name, self._request.job)
         once = about.sequential and not self.even
         part = ranks.Ranks(
-            rank, world, self.batch_size, self.drop_last, once, self.even
+            rank,
+            world,
+            self.batch_size,
+            self.drop_last,
+            once,
+            self.even,
+            about.padding(),
         )
         subset = self._request.subset
         if subset:

@@ -99,8 +99,13 @@ class ProducerOptions(TypedDict, total=False):
                   weighted,limit:N draws N
     segments      cut epochs into N parts at which a consumer may begin one (1;
                   sequential: 64, or the data set's size if smaller)
-    shard         serve the part of rank R (from 0) of WORLD, as
-                  DistributedSampler cuts it
+    shard         serve the part of the ranks A to B (from 0) of WORLD, or of
+                  one rank, as 0/4: position p of an epoch's order is rank p
+                  mod WORLD's, and the order's first samples fill up the last
+                  row, as with DistributedSampler; evaluation leaves these out
+    start         of --shard: begin at that position of the whole order of an
+                  epoch, and deal the rest of it to the ranks anew; for a job
+                  that goes on with another number of ranks
     allow_empty   a class without images is no error: it keeps its label
     rescan        scan the data set again
     cache_dir     keep the scan of the data set and the index of its JPEGs
@@ -218,6 +223,7 @@ class ProducerOptions(TypedDict, total=False):
     sampler: str
     segments: int
     shard: Union[str, tuple[int, int]]
+    start: str
     allow_empty: bool
     rescan: bool
     cache_dir: Path

@@ -118,12 +118,15 @@ class Order:
                 "batch holds is in the field 'index'"
                 % (name, version or "none")
             )
-        shard, _, shards = identity.get("shard", "0/0").partition("/")
+        ranks, _, shards = identity.get("shard", "0/0").partition("/")
+        shard, _, last = ranks.partition("-")
+        epoch, _, start = identity.get("start", "0:0").partition(":")
+        of_part = int(last or shard) - int(shard) + 1
         # Nothing of it has to be made: order.h says where.
         segments = int(identity["segments"])
         least = int(identity["samples"])
         if segments > 1:  # the shortest of them
-            least //= max(int(shards), 1) * segments
+            least = least * of_part // max(int(shards), 1) // segments
         self._evaluated = kind == "sequential" or (
             kind == "philox" and least >= _EVALUATED
         )
@@ -134,6 +137,9 @@ class Order:
             segments=segments,
             shard=int(shard),
             shards=int(shards),
+            shard_ranks=of_part,
+            start_epoch=int(epoch),
+            start=int(start),
             repeat=repeat,
             limit=limit,
         )

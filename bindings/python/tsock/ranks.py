@@ -165,17 +165,21 @@ class Ranks:
         drop_last: bool,
         once: bool,
         even: bool = False,
+        padding: int = 0,
     ) -> None:
         self.drops = drop_last
         self.even = even  # was that asked for?
         self.rank, self.world, self.batch = rank, world, batch
         self.block = world * batch  # samples that all ranks read in a batch
+        # The last samples of an epoch that other parts have, left out here.
+        self.padding = padding if once else 0
         self._opts = _ffi.RankOpts(
             rank=rank,
             world=world,
             batch_size=batch,
             flags=_ffi.DROP_LAST if drop_last else 0,
             sequential=once,
+            padding=padding,
         )
 
     def next(self, left: int) -> tuple[int, int]:
@@ -219,6 +223,7 @@ class Ranks:
         no sample is dropped: scripts take a smaller product to mean that they
         have to read the rest of the data set themselves.
         """
+        length = max(length - self.padding, 0)
         if self.world == 1:
             return length
         whole, rest = divmod(length, self.block)
@@ -227,16 +232,18 @@ class Ranks:
 
     def part(self, order: Sequence[int]) -> Sequence[int]:
         """The rank's part of the order of an epoch."""
+        if self.padding:
+            order = order[: max(len(order) - self.padding, 0)]
         if self.world == 1:
             return order
         block = self.block
         end = len(order) - len(order) % block
         items = array("q")
-        first, count = self.next(block)
+        first, count = self.next(block + self.padding)
         for at in range(first, end, block):
             items.extend(order[at : at + count])
         left = len(order) - end
-        first, count = self.next(left)
+        first, count = self.next(left + self.padding)
         at, twice = end + first, self.twice(left)
         items.extend(order[at + twice : at + count])
         items.extend(order[at : at + twice])
