@@ -63,8 +63,7 @@ enum tsock_between {
  * the ranks of one producer would have.  Such ranks have to begin the same
  * epochs: see tsock_begin_from().
  */
-#define TSOCK_JOB 16       /* bytes */
-#define TSOCK_MAX_RANKS 64 /* of a job */
+#define TSOCK_JOB 16 /* bytes */
 
 /*
  * Epochs of a process: an epoch that a handle has read to its end isn't given

@@ -21,11 +21,11 @@ int tsi_opts_check(const struct tsock_opts *o)
 			       "between is %u: use TSOCK_BETWEEN_AUTO, _HOLD "
 			       "or _LEAVE",
 			       o->between);
-	if (o->world > TSOCK_MAX_RANKS || (o->rank && o->rank >= o->world))
+	if (o->rank && o->rank >= o->world)
 		return tsi_err(TSOCK_EARG,
 			       "rank %u of world %u: ranks go from 0 to world "
-			       "- 1, and world is at most %d",
-			       o->rank, o->world, TSOCK_MAX_RANKS);
+			       "- 1",
+			       o->rank, o->world);
 	if (o->world > 1 && o->join == TSOCK_JOIN_NOW)
 		return tsi_err(TSOCK_EARG,
 			       "join is TSOCK_JOIN_NOW with %u ranks: they "

@@ -4,6 +4,7 @@
  */
 #include "serve/jobs_parts.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/err.h"
@@ -39,6 +40,15 @@ void tsi_jobs_forget(struct tsi_jobs *t, struct tsi_job *k)
 {
 	t->waiting -= is_waiting(k);
 	k->used = false;
+	free(k->rank);
+	k->rank = NULL;
+}
+
+void tsi_jobs_fini(struct tsi_jobs *t)
+{
+	for (unsigned i = 0; i < TSI_JOBS; i++)
+		if (t->job[i].used)
+			tsi_jobs_forget(t, &t->job[i]);
 }
 
 /* A place in the table; if need be that of a job which nobody waits for. */
@@ -57,30 +67,45 @@ static struct tsi_job *make_place(struct tsi_jobs *t)
 	return begun;
 }
 
-static struct tsi_job *add_job(struct tsi_jobs *t, const struct tsi_msg_join *j)
+static int add_job(struct tsi_jobs *t, const struct tsi_msg_join *j,
+		   struct tsi_job **out)
 {
 	struct tsi_job *k = make_place(t);
+	struct tsi_job_rank *rank;
 
 	if (!k)
-		return NULL;
+		return tsi_err(TSOCK_EREFUSED,
+			       "ranks of %d jobs wait to join already",
+			       TSI_JOBS);
+	rank = calloc(j->world, sizeof(*rank));
+	if (!rank)
+		return tsi_err(TSOCK_ENOMEM, "no memory for a job of %u ranks",
+			       j->world);
 	memset(k, 0, sizeof(*k));
 	k->used = true;
 	t->waiting++;
 	memcpy(k->id, j->job, TSOCK_JOB);
 	k->world = j->world;
-	for (unsigned r = 0; r < TSOCK_MAX_RANKS; r++)
+	k->rank = rank;
+	for (unsigned r = 0; r < k->world; r++)
 		k->rank[r].reader = -1;
-	return k;
+	*out = k;
+	return 0;
 }
 
 static int check_rank(const struct tsi_msg_join *j)
 {
-	if (j->world <= TSOCK_MAX_RANKS && j->rank < j->world)
-		return 0;
-	return tsi_err(TSOCK_EREFUSED,
-		       "rank %u of %u: ranks go from 0 to world - 1, and world "
-		       "is at most %d",
-		       j->rank, j->world, TSOCK_MAX_RANKS);
+	if (j->rank >= j->world)
+		return tsi_err(TSOCK_EREFUSED,
+			       "rank %u of %u: ranks go from 0 to world - 1",
+			       j->rank, j->world);
+	if (j->world > TSI_JOB_READERS)
+		return tsi_err(TSOCK_EREFUSED,
+			       "%u ranks: a producer has at most %d readers; "
+			       "divide the ranks among several, each of which "
+			       "makes their part (--shard A-B/%u)",
+			       j->world, TSI_JOB_READERS, j->world);
+	return 0;
 }
 
 static int check_twin(const struct tsi_job *k, const struct tsi_msg_join *j,
@@ -295,12 +320,9 @@ int tsi_jobs_ask(struct tsi_jobs *t, const struct tsi_msg_join *j,
 		k = NULL;
 	}
 	if (!k)
-		k = add_job(t, j);
-	if (!k)
-		return tsi_err(TSOCK_EREFUSED,
-			       "ranks of %d jobs wait to join already",
-			       TSI_JOBS);
-	err = check_twin(k, j, now_ms);
+		err = add_job(t, j, &k);
+	if (!err)
+		err = check_twin(k, j, now_ms);
 	if (!err)
 		err = check_missed(k, j);
 	if (err)
@@ -442,9 +464,7 @@ void tsi_jobs_return(struct tsi_jobs *t, const struct tsi_msg_join *j,
 
 	if (check_rank(j))
 		return;
-	if (!k)
-		k = add_job(t, j);
-	if (!k)
+	if (!k && add_job(t, j, &k))
 		return;
 	k->asked_ms = now_ms;
 	if (!k->complete && all_but(t, k, j->rank, now_ms)) {

@@ -66,7 +66,7 @@ struct tsi_job {
 	int64_t asked_ms;   /* when a rank last asked */
 	int64_t left_ms;    /* since when no rank that has begun reads; or 0 */
 	int64_t expires_ms; /* if it is complete */
-	struct tsi_job_rank rank[TSOCK_MAX_RANKS];
+	struct tsi_job_rank *rank; /* world of them */
 };
 
 /* A rank that was in an epoch when the producer before died. */
@@ -89,6 +89,7 @@ struct tsi_jobs {
 };
 
 void tsi_jobs_init(struct tsi_jobs *t, uint64_t epoch_len);
+void tsi_jobs_fini(struct tsi_jobs *t);
 
 /* The producer before has died: for a minute no rank begins before all have
  * asked, of which some may know how far they have come. */
@@ -97,7 +98,8 @@ void tsi_jobs_restart(struct tsi_jobs *t, int64_t now_ms);
 /*
  * A rank asks to join: 0 if it may begin, TSOCK_EAGAIN as long as it has to
  * wait for others.  Fails
- * with EREFUSED: ranks that don't fit together, or too many jobs.
+ * with EREFUSED: ranks that don't fit together, too many of them or of jobs;
+ * ENOMEM.
  */
 int tsi_jobs_ask(struct tsi_jobs *t, const struct tsi_msg_join *j,
 		 int64_t now_ms);

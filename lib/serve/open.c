@@ -252,6 +252,7 @@ void tsock_serve_close(tsock_server *s)
 	tsi_sync_fini(&s->sync);
 	tsi_production_fini(&s->production);
 	tsi_messages_fini(&s->messages);
+	tsi_readers_fini(&s->readers);
 	free(s->bounds);
 	free(s);
 	tsi_log_stop();

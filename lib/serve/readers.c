@@ -26,6 +26,11 @@ void tsi_readers_init(struct tsi_readers *r, struct tsi_sync *sync,
 	tsi_record_init(&r->record);
 }
 
+void tsi_readers_fini(struct tsi_readers *r)
+{
+	tsi_jobs_fini(&r->jobs);
+}
+
 /* ---- joining and leaving ---- */
 
 /* The rules of a join, as membership knows them. */

@@ -50,6 +50,7 @@ struct tsi_readers {
 void tsi_readers_init(struct tsi_readers *r, struct tsi_sync *sync,
 		      struct tsi_gate *gate, struct tsi_membership *m,
 		      struct tsi_offers *offers, uint64_t epoch_len);
+void tsi_readers_fini(struct tsi_readers *r);
 
 /*
  * Before anybody can join: keep a record of the readers of the stream that this

@@ -28,7 +28,15 @@ static inline int clear(void **state)
 	return 0;
 }
 
-#define on_a_clear_table(test) cmocka_unit_test_setup(test, clear)
+static inline int forget_all(void **state)
+{
+	(void)state;
+	tsi_jobs_fini(&jobs);
+	return 0;
+}
+
+#define on_a_clear_table(test) \
+	cmocka_unit_test_setup_teardown(test, clear, forget_all)
 
 /* JOIN of a rank of job 'name'; its nonce is its pid. */
 static inline struct tsi_msg_join join_of(uint8_t name, uint32_t rank,
