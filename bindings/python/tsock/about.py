@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import os
 from ctypes import byref
-from typing import Sequence
+from typing import Optional, Sequence
 
 from . import _ffi, identity
 from .keywords import did_you_mean
 from .launch import log_of
+from .parts import PartOf
 
 _lib = _ffi.lib
 
@@ -55,9 +56,17 @@ class About:
         self.resumable = bool(info.resumable)
         self.shard: tuple[int, int] = info.shard, info.shards
         self.shard_ranks: int = info.shard_ranks
-        # An epoch of all parts together; 0: it isn't known.
-        self.whole_len: int = info.whole_len
-        self.start: tuple[int, int] = info.start_epoch, info.start
+        # The part of a job's epochs, if that is known, and it isn't whole.
+        self.part: Optional[PartOf] = None
+        if info.shards and info.whole_len:
+            self.part = PartOf(
+                info.shard,
+                info.shard_ranks,
+                info.shards,
+                info.whole_len,
+                info.start_epoch,
+                info.start,
+            )
         self.fields = [_ffi.Field() for _ in range(info.nfields)]
         for i, field in enumerate(self.fields):
             _call(_lib.tsock_get_field(handle, i, byref(field)))
@@ -82,28 +91,6 @@ class About:
         # After a restart of the producer something in run is different.
         self.stream = info.epoch_len, info.nfields, said
         self.run = info.producer_pid, self.stream
-
-    def part(self) -> _ffi.PartOpts:
-        """Which part of all epochs the stream is, where that is known."""
-        epoch, start = self.start
-        return _ffi.PartOpts(
-            shard=self.shard[0],
-            shard_ranks=self.shard_ranks,
-            shards=self.shard[1],
-            whole_len=self.whole_len,
-            start_epoch=epoch,
-            start=start,
-        )
-
-    def padding(self) -> int:
-        """How many of an epoch's last samples other parts have, too; the
-        epoch that is dealt anew may have more or fewer."""
-        if not self.whole_len:
-            return 0
-        padding: int = _lib.tsock_part_padding(
-            byref(self.part()), self.start[0] + 1
-        )
-        return padding
 
     def usual(self, names: tuple[str, ...]) -> tuple[str, ...]:
         """The fields of a batch if none are chosen: these names of samples

@@ -41,21 +41,6 @@ def choice(what: str, value: Any, choices: Mapping[Any, int]) -> int:
         ) from None
 
 
-def check_shard(
-    name: str, rank: int, world_size: int, shard: int, shards: int
-) -> None:
-    """Refuse another rank's part of the data set."""
-    if world_size == 1 or not shards or (shard, shards) == (rank, world_size):
-        return
-    raise ValueError(
-        "rank %d of %d reads %r, a stream of shard %d/%d: that is another "
-        "rank's part; read a stream of all of the data set, which the ranks "
-        "share, or the one of --shard %d/%d, or pass rank=0, world_size=1 if "
-        "this is what you want"
-        % (rank, world_size, name, shard, shards, rank, world_size)
-    )
-
-
 def dtype_name(dtype: Any) -> str:
     """'float32' for 'float32', torch.float32, numpy.float32, numpy.dtype."""
     if isinstance(dtype, type):

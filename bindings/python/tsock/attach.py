@@ -9,6 +9,7 @@ and under a lock: one of several jobs starts it, and all attach.
 
 from __future__ import annotations
 
+import copy
 import logging
 import os
 import re
@@ -19,6 +20,7 @@ from . import arguments, errors, options, readers
 from .indexing.automatic import with_table
 from .keywords import did_you_mean
 from .launch import Launch, is_starting, producers_command, was_cut_off
+from .parts import Part, Start
 from .producer import describe, find_program
 from .streams import check_stopped, is_running, key_of, opened, streams
 
@@ -83,6 +85,17 @@ class Wanted:
             name, self._values = describe(find_program(), self._options)
         check_name(name)
         self.name = name
+
+    def part(self, part: Part, start: Optional[Start]) -> Wanted:
+        """The same stream, but for the part of one node's ranks."""
+        made = copy.copy(self)
+        made.name = part.name_of(self.name, start)
+        check_name(made.name)
+        made._options = dict(self._options, shard=part.option)
+        if start:
+            made._options["start"] = "%d:%d" % start
+        made._values = None
+        return made
 
     def differences(self, runs: Mapping[str, str]) -> list[str]:
         """Lines that say how the running stream differs from the wanted one."""

@@ -176,6 +176,15 @@ class Stream:
             self.ask(_lib.tsock_rewind)
         self._join(timeout, _lib.tsock_begin_timed)
 
+    def begin_from(self, epoch: int, timeout: float) -> None:
+        """Begin that epoch or a later one, unless that was done."""
+
+        def begin(handle: int, ms: int) -> int:
+            code: int = _lib.tsock_begin_from(handle, epoch, ms)
+            return code
+
+        self._join(timeout, begin)
+
     def resume(self, start: int, samples: int, timeout: float) -> None:
         """Join after so many samples of the epoch that begins at start."""
 

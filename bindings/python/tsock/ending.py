@@ -8,11 +8,15 @@ steps.  Where there is an Accelerator, an iterator says so in the same way.
 
 from __future__ import annotations
 
+import logging
 import sys
 from typing import Any, Optional
 
 from .progress import Position
 from .source import Source
+
+_log = logging.getLogger("tsock")
+_warned = False
 
 
 class Ending:
@@ -47,9 +51,22 @@ class Ending:
         if left > part.block:
             return 0
         self.end_of_dataloader = True
-        if self._counts:
+        if self._counts and part.ends_with_twice(left):
             self.remainder = left % part.block
+        elif self._counts:
+            self._warn(-left % part.world)
         return part.twice(left)
+
+    def _warn(self, twice: int) -> None:
+        global _warned
+        if not _warned:
+            _warned = True
+            _log.warning(
+                "gather_for_metrics() drops nothing, since the %d samples that "
+                "ranks of several nodes have twice aren't the last ones of what "
+                "it gathers: the field 'index' says which they are (said once)",
+                twice,
+            )
 
     def over(self) -> None:
         """No more batches are asked for."""

@@ -84,6 +84,7 @@ EEPOCH = -2
 EENDED = -3
 ELOST = -4
 EARG = -5
+EREFUSED = -9
 EPROTO = -10
 EFORK = -11
 EHELD = -12
@@ -97,7 +98,7 @@ _CLASSES: dict[int, tuple[str, type[Error]]] = {
     -6: ("TSOCK_ENOMEM", OutOfMemory),
     -7: ("TSOCK_ESYS", Error),
     -8: ("TSOCK_ENOPROD", NoProducer),
-    -9: ("TSOCK_EREFUSED", Refused),
+    EREFUSED: ("TSOCK_EREFUSED", Refused),
     EPROTO: ("TSOCK_EPROTO", Error),
     EFORK: ("TSOCK_EFORK", Error),
     EHELD: ("TSOCK_EHELD", Error),

@@ -92,7 +92,9 @@ class Iterator:
                 raise errors.again(self._failure)
             raise StopIteration
         stream = self._stream or self._join()
-        pool = self._source.pool
+        pool, progress = self._source.pool, self._source.progress
+        if progress.drops_rest(self._position):
+            stream.ask(_lib.tsock_skip, self._source.about.epoch_len)
         pool.turns += 1
         stream.turn = pool.turns
         while True:

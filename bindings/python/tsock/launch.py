@@ -48,7 +48,7 @@ def folder_of_sockets() -> str:
     return "/tmp/tsock-%d" % os.geteuid()
 
 
-def _make_folder(path: str, given: bool) -> None:
+def make_folder(path: str, given: bool) -> None:
     """As the producer makes it: for this user alone."""
     try:
         os.mkdir(path, 0o700)
@@ -233,7 +233,7 @@ class Launch:
         self._name = name
         self._command = list(command)
         self._program = program
-        _make_folder(self._folder or folder_of_sockets(), given)
+        make_folder(self._folder or folder_of_sockets(), given)
         self.log = log_path(self._folder, name)
         self._told = time.monotonic() + _FIRST_WORD
         # True if the producer ended without saying why: it was killed.

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """What torchrun and srun say to the processes that they start.
 
-A stream is shared by the processes of one machine.  Of ranks that a launcher
-has started on several machines each would wait for others that never come, so
-that is an error; and processes that all read the same samples are warned.
+None of it decides what a rank reads: ranks ask each other (nodes.py).  But
+where they can't, a rank on one of several machines would wait for others that
+never come, or read what they read, too; so that is an error, or a warning.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import re
 from typing import Any, NamedTuple, Optional
 
 from . import errors
+from .nodes import At
 
 
 class Launch(NamedTuple):
@@ -77,53 +78,54 @@ def launched() -> Optional[Launch]:
     return None
 
 
-def check_here(rank: int, world: int, name: str, job: Optional[str]) -> None:
-    """Refuse ranks of which some are on other machines, and never come.
+def check_here(at: At, name: str, job: Optional[str]) -> None:
+    """Refuse ranks of which some are on other machines, if they can't be asked
+    where they are: they would never come.
 
     A caller that gives the ranks a job of their own knows that they meet.
     """
     by = launched()
-    if by is None or not by.spread or world != by.world or job is not None:
+    if at.layout is not None or by is None or not by.spread:
+        return
+    if at.world != by.world or job is not None:
         return
     raise ValueError(
         "rank %d of %d of %r: %s has started %d of these ranks on this "
-        "machine and the others elsewhere, and the ranks that read a stream "
-        "together have to be on one machine, or they wait for each other for "
-        "ever.  Pass rank=0, world_size=1 for a loader that reads everything "
-        "alone; rank=%d, world_size=%d (%s) if the ranks of each machine are "
-        "to share an epoch, so that each machine reads all samples; or read "
-        "on each machine a stream for each of its ranks, whose producer has "
-        "--shard RANK/WORLD"
-        % (
-            rank,
-            world,
-            name,
-            by.by,
-            by.local_world,
-            by.local_rank,
-            by.local_world,
-            _local_keys(by),
-        )
+        "machine and the others elsewhere, and without a process group they "
+        "can't be asked where: %s"
+        % (at.rank, at.world, name, by.by, by.local_world, _HOW)
     )
 
 
-def _local_keys(by: Launch) -> str:
-    if by.by == "srun":
-        return "SLURM_LOCALID and the tasks of a node"
-    return "LOCAL_RANK, LOCAL_WORLD_SIZE"
-
+_HOW = (
+    "call torch.distributed.init_process_group() before the loader is "
+    "iterated, or pass gather=, a function of one object that returns the list "
+    "of all ranks' objects, with rank= and world_size=; rank=0, world_size=1 "
+    "is for a process that reads everything alone, such as one trial of a "
+    "search"
+)
 
 _warned: set[str] = set()
 
 
-def warn_without_group(name: str, group: Any) -> None:
-    """Warn, once in a process, that a launcher's ranks all read the same.
+def check_group(name: str, group: Any) -> None:
+    """Look whether a launcher's ranks would all read the same.
 
     For a loader that was told no rank: what a launcher says to each process is
-    known to torch.distributed only when that was initialised.
+    known to torch.distributed only when that was initialised.  On one machine
+    that is a warning, once in a process; on several an error.
     """
     by = launched()
-    if "group" in _warned or group is not None or not by or by.world < 2:
+    if group is not None or not by or by.world < 2:
+        return
+    if by.spread:
+        raise ValueError(
+            "%s has made this process rank %d of %d (%s), on several machines, "
+            "but torch.distributed has no process group, so each of these "
+            "processes would read all samples of %r: %s"
+            % (by.by, by.rank, by.world, by.keys, name, _HOW)
+        )
+    if "group" in _warned:
         return
     _warned.add("group")
     errors.warn(
@@ -154,7 +156,7 @@ def warn_of_nodes(rank: int, world: int, name: str) -> None:
         "machine, and %s has started %d on several machines: the ranks of each "
         "machine read all samples of %r, so that a step of the job has the "
         "same samples on other machines, or an epoch has each sample once a "
-        "machine; give each machine's producer another seed, or each rank a "
-        "stream of its own, whose producer has --shard RANK/WORLD"
+        "machine; leave out rank= and world_size=, so that all ranks divide "
+        "each epoch, or give each machine's producer another seed"
         % (rank, world, by.by, by.world, name),
     )

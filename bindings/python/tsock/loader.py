@@ -18,19 +18,22 @@ from typing import TYPE_CHECKING, Any, Callable, Generic, Iterable, Mapping
 from typing import Optional, Sequence, Union
 
 from . import _ffi, arguments, attach, errors, gpu, growing, options
-from . import launchers, ranks, tensors
+from . import launchers, nodes, ranks, tensors
+from .agreement import Agreement
 from .batches import Batches
 from .connection import Pool, Stream
 from .dataset import Dataset
 from .frameworks import LIKE_TORCH, LikeTorch
 from .iterator import Iterator
 from .keywords import helpful
+from .nodes import At
+from .parts import NodeRanks, Start
 from .progress import HasProgress, Progress
 from .request import Request
 from .sampler import Sampler
 from .serving import consumer
 from .source import Source
-from .streams import query
+from .streams import is_running, query
 from .subset import Gatherer, Part
 
 if TYPE_CHECKING:
@@ -98,8 +101,13 @@ class DataLoader(LikeTorch, HasProgress, Generic[_Batch]):
                 of this process among those that train one model together;
                 None is what torch.distributed says.  Ranks begin an epoch at
                 the same sample and read it together, each another part; the
-                first batch waits for all of them.  They are on one machine.
-                rank=0, world_size=1 reads all of it
+                first batch waits for all of them.  rank=0, world_size=1 reads
+                all of it
+    gather      for ranks on several machines that have no process group of
+                torch.distributed: a function that takes an object of each rank
+                and returns the list of all ranks' objects, in the order of the
+                ranks.  Each rank calls it when it makes a loader, and when it
+                begins an epoch
     even        give ranks equally many samples in evaluation, too, some of
                 them twice, as DistributedSampler does: for what gathers
                 tensors of equal sizes; accelerate's gather_for_metrics()
@@ -141,6 +149,12 @@ class DataLoader(LikeTorch, HasProgress, Generic[_Batch]):
     The producer is detached from this process, ends exit_when_idle seconds (60)
     after the last loader, and writes its log to NAME.log, beside the sockets.
 
+    Ranks on several machines divide an epoch as those of one machine do.  With
+    root the loaders start on each machine one producer, which makes the samples
+    of its ranks A to B alone; its stream is called NAME.AtoBofWORLD.  Ranks that
+    disagree (batch_size, seed, other data) all get an error that says about
+    what.
+
     transform= says what is done to each image: the text of a recipe, or
     transforms of torchvision and timm (Compose, nn.Sequential, a list), which
     are turned into such a text.  ToTensor, ToDtype and Normalize among them set
@@ -181,6 +195,8 @@ class DataLoader(LikeTorch, HasProgress, Generic[_Batch]):
     identity: Mapping[str, str]
     dataset: Dataset
     sampler: Sampler
+    # The how many-th loader of its stream this is, on all ranks of a job.
+    _number: Optional[int] = None
     # Of classes below: what makes others of a batch's tensors.
     _change: Optional[Callable[[list[Any]], list[Any]]] = None
 
@@ -211,6 +227,7 @@ class DataLoader(LikeTorch, HasProgress, Generic[_Batch]):
         rank: Optional[int] = None,
         world_size: Optional[int] = None,
         job: Optional[str] = None,
+        gather: Optional[Callable[[Any], Sequence[Any]]] = None,
         even: bool = False,
         unpack: Union[Callable[[Any], Any], None, bool] = None,
         **producer: Unpack[ProducerOptions],
@@ -223,25 +240,35 @@ class DataLoader(LikeTorch, HasProgress, Generic[_Batch]):
             setattr(self, key, value)
         self._keys = request.keys
         self._bad: int = 0
-        self._connect = self._connector()
+        at = request.ranks.now()
+        self._choose(at)
         self._pool = self._attached()
         self.batch_size = request.opts.batch_size
         self._look_like_torchs()
-        self._learn_or_close(request.at)
+        self._learn_or_close(at)
         self._own = frozenset((*self.__dict__, "_own"))
 
-    def _learn_or_close(self, at: tuple[int, int]) -> None:
+    def _learn_or_close(self, at: At) -> None:
         try:
             self._learn(at)
         except BaseException:
             self.close()
             raise
 
-    def _connector(self) -> Callable[[float], Pool]:
-        """connect(seconds) makes connections to the producer that is there."""
+    def _choose(self, at: At, start: Optional[Start] = None) -> None:
+        """Choose the stream, which is a part of it if ranks are elsewhere."""
         request = self._request  # since self would keep itself alive
-        name, opts, size = request.name, request.opts, request.batch_size
-        want = request.want
+        name, want = request.name, request.want
+        self._start = start
+        if at.is_spread and not request.has_part:
+            assert at.layout is not None
+            part = at.layout.part
+            if want:
+                want = want.part(part, start)
+            named = part.name_of(name, start)
+            name = named if want or is_running(named) else name
+        self.name, self._want = name, want
+        opts, size = request.opts, request.batch_size
         revival = attach.Revival(want, size or 1) if want else None
         self._revival = revival
 
@@ -250,13 +277,13 @@ class DataLoader(LikeTorch, HasProgress, Generic[_Batch]):
                 name, opts, size, lambda: Pool(name, opts, seconds, revival)
             )
 
-        return connect
+        self._connect = connect
 
     def _attached(self) -> Pool:
         """The connections to the producer, which is started if need be."""
         request = self._request
         pool = attach.attached(
-            request.want,
+            self._want,
             self.name,
             request.opts.batch_size or request.batch_size or 1,
             request.wait,
@@ -267,6 +294,17 @@ class DataLoader(LikeTorch, HasProgress, Generic[_Batch]):
         self._going_on = threading.Lock()
         return pool
 
+    def _move(self, at: At, start: Optional[Start]) -> None:
+        """Read another part of the stream from now on."""
+        before, finalizers = self._progress, self._finalizers
+        del self._made
+        self._choose(at, start)
+        self._pool = self._attached()
+        for finalizer in finalizers:
+            finalizer()
+        self._learn_or_close(at)
+        self._progress.take_over(before)
+
     def _attach_after_fork(self) -> None:
         """In a child: connect anew, unless the parent's iterators read."""
         if os.getpid() == self._pool.first.pid or self._pool.readers:
@@ -274,15 +312,15 @@ class DataLoader(LikeTorch, HasProgress, Generic[_Batch]):
         before = self._progress
         self._pool = self._attached()
         del self._made
-        self._learn_or_close(ranks.current(*self._request.said))
+        self._learn_or_close(self._request.ranks.now())
         self._progress.take_over(before)
 
-    def _learn(self, at: tuple[int, int]) -> None:
+    def _learn(self, at: At) -> None:
         """What the stream is, from its first connection."""
         request, about = self._request, self._pool.about
         self._about = about
-        if request.want:
-            request.want.compare(about.identity, about.pid)
+        if self._want:
+            self._want.compare(about.identity, about.pid)
         decode = self._decoder(consumer.describe(about))
         if request.subset:
             growing.refuse_subset(about)
@@ -373,54 +411,114 @@ class DataLoader(LikeTorch, HasProgress, Generic[_Batch]):
             self._tensors, chosen, self._keys is not None, request.unpack
         )
 
-    def _be_rank(self, at: tuple[int, int]) -> None:
+    def _be_rank(self, at: At) -> None:
         """Read that rank's part of each epoch."""
-        about = self._about
-        arguments.check_shard(self.name, *at, *about.shard)
-        # A stream that is a rank's part already is not cut again.
-        rank, world = (0, 1) if about.shard[1] else at
-        launchers.check_here(rank, world, self.name, self._request.job)
+        about, request = self._about, self._request
+        base = os.path.basename(request.name)
+        here = nodes.ranks_here(at, about, self.name)
+        if not about.shard[1]:
+            launchers.check_here(at, base, request.job)
         once = about.sequential and not self.even
-        part = ranks.Ranks(
-            rank,
-            world,
-            self.batch_size,
-            self.drop_last,
-            once,
-            self.even,
-            about.padding(),
-        )
-        subset = self._request.subset
+        size = self.batch_size, self.drop_last, once, self.even
+        of = about.part
+        if of and at.world > 1:
+            last = at.layout.last_in_order if at.layout else 0
+            part: ranks.Ranks = NodeRanks(of, here.rank, last, *size)
+        else:
+            padding = of.usual_padding if of else 0
+            part = ranks.Ranks(here.rank, here.world, *size, padding)
+        subset = request.subset
         if subset:
-            subset.check_world(world)
+            subset.check_world(at.world)
             part = Part(subset, self.batch_size, self.drop_last, once)
-        self._pool.set_rank(rank, world, self._request.job)
+        job = request.job
+        if job is None and at.layout:
+            job = at.layout.token
+        self._pool.set_rank(*here, job)
         self._progress.part = part
+        self._progress.agreement = self._agreement(at, base)
         self._at = at
+
+    def _agreement(self, at: At, base: str) -> Optional[Agreement]:
+        """What ranks that read different streams agree by."""
+        gathering = self._request.ranks.gathering()
+        if gathering is None or at.world != self._about.shard[1]:
+            return None
+        if self.join != "epoch" and at.is_spread:
+            raise ValueError(
+                "join=%r: the %d ranks of %r are on several nodes, and begin "
+                "whole epochs together there: join='epoch'"
+                % (self.join, at.world, base)
+            )
+        if self.join != "epoch":
+            return None
+        if self._number is None:
+            self._number = gathering.number("loader/" + base)
+        facts = {
+            "batch_size": self.batch_size,
+            "drop_last": self.drop_last,
+            "even": self.even,
+            "tsock's version": _lib.tsock_version_string().decode(),
+        }
+        return Agreement(
+            gathering,
+            "begin/%s/%d" % (base, self._number),
+            repr(base),
+            facts,
+            self._about.identity,
+        )
 
     def _check_rank(self) -> None:
         # torch.distributed may have come since the loader was made.
-        now = ranks.current(*self._request.said)
+        now = self._request.ranks.now()
         if now == self._at:
             return
         if self._progress.began or self._pool.readers:
             raise ValueError(
                 "this process is rank %d of %d now, and was rank %d of %d "
                 "when its tsock.DataLoader began to read: make another "
-                "loader" % (*now, *self._at)
+                "loader" % (*now[:2], *self._at[:2])
             )
-        self._be_rank(now)
+        if now.is_spread and not self._request.has_part:
+            self._move(now, None)
+        else:
+            self._be_rank(now)
+
+    def _check_start(self) -> None:
+        # A state may go on where the parts of this job's ranks aren't cut.
+        start = self._progress.start_for(self._start)
+        if start != self._start and self._want and not self._pool.readers:
+            self._move(self._at, start)
 
     def __len__(self) -> int:
         self._attach_after_fork()
         if not self._progress.began and not self._pool.readers:
+            now = self._request.ranks.now(ask=False)
+            length = self._length_at(now)
+            if length is not None:
+                return length
             self._check_rank()
         return self._progress.batches
+
+    def _length_at(self, at: At) -> Optional[int]:
+        """The rank's batches, if it isn't known yet where the ranks are: other
+        ranks needn't be asked for the length, too."""
+        about, subset = self._about, self._request.subset
+        if at.layout or about.shard[1] or subset:
+            return None
+        if self._request.ranks.gathering() is None:
+            return None
+        once = about.sequential and not self.even
+        part = ranks.Ranks(
+            at.rank, at.world, self.batch_size, self.drop_last, once
+        )
+        return part.batches(about.epoch_len)
 
     def __iter__(self) -> Iterator:
         self._attach_after_fork()
         self._pool.check()
         self._check_rank()
+        self._check_start()
         source = self.lend()
         return Gatherer(source) if self._request.subset else Iterator(source)
 
@@ -466,11 +564,11 @@ class DataLoader(LikeTorch, HasProgress, Generic[_Batch]):
 
     def _join(self, stream: Stream) -> None:
         self._check_rank()
-        said = self._request.said
+        said, base = self._request.said, os.path.basename(self._request.name)
         if said == (None, None) and not self._about.shard[1]:
-            launchers.warn_without_group(self.name, ranks.group())
+            launchers.check_group(base, ranks.group())
         elif not self._about.shard[1]:
-            launchers.warn_of_nodes(*self._at, self.name)
+            launchers.warn_of_nodes(self._at.rank, self._at.world, base)
         self._progress.join(stream, self._timeout)
 
     # ---- on a GPU ----
@@ -521,7 +619,8 @@ class DataLoader(LikeTorch, HasProgress, Generic[_Batch]):
             for key, value in self.__dict__.items()
             if key in LIKE_TORCH or key == "_timeout" or key not in self._own
         }
-        return _open_again, (type(self), self.name, self._request.given), kept
+        given = self._request.given
+        return _open_again, (type(self), self._request.name, given), kept
 
     def __repr__(self) -> str:
         return (
@@ -529,7 +628,7 @@ class DataLoader(LikeTorch, HasProgress, Generic[_Batch]):
             "%s, %s %s%s>"
             % (
                 self.name,
-                len(self.sampler) if self.subset is not None else self._about.epoch_len,
+                self._progress.part.total(self._about.epoch_len),
                 len(self),
                 self.batch_size,
                 ", ".join(self.fields),

@@ -13,9 +13,11 @@ from ctypes import c_void_p
 from typing import Any, Callable, Mapping, Optional, Sequence
 
 from . import _ffi, errors, state, streams
+from .agreement import Agreement
 from .connection import Pool, Stream
 from .epochs import Epochs
 from .order import Order
+from .parts import Start, start_for
 from .ranks import Ranks
 
 _lib = _ffi.lib
@@ -25,12 +27,14 @@ class Position:
     """How far an iterator has come in an epoch of the stream."""
 
     def __init__(
-        self, epoch: int, first: int, block: int, stream: Stream
+        self, epoch: int, first: int, part: Ranks, stream: Stream
     ) -> None:
         self.epoch = epoch
         self.first = first  # sample of the epoch that it began with
         self.batches = 0
-        self._block = block  # samples that all ranks read in a batch each
+        self._block = part.block  # samples that all ranks read in a batch each
+        # How many all ranks have missed where the stream's have one.
+        self._times = part.world if part.of and part.of.ranks == 1 else 1
         self._stream: Optional[Stream] = stream
         self._missed = stream.missed  # before it; then in it
         self.passed: Optional[int] = None  # of the stream's, with a subset
@@ -46,7 +50,7 @@ class Position:
         """Samples that were missed while the reader was detached."""
         if self._stream is None:
             return self._missed
-        return self._stream.missed - self._missed
+        return (self._stream.missed - self._missed) * self._times
 
     def left(self) -> None:
         """Its stream may be used for another epoch."""
@@ -66,6 +70,7 @@ class Progress:
     """
 
     part: Ranks
+    agreement: Optional[Agreement] = None  # of ranks on several nodes
 
     def __init__(self, pool: Pool, whole: bool) -> None:
         self._pool = pool
@@ -122,6 +127,21 @@ class Progress:
 
     def join(self, stream: Stream, timeout: float) -> None:
         """Make it a reader at the start of an epoch, or where a state says."""
+        if self.agreement is None:
+            self._join(stream, timeout)
+            return
+        to, begins = self._state, "at the start of an epoch"
+        if to is not None and not to.finished and to.samples:
+            begins = "at sample %d of epoch %s" % (to.samples, to.epoch)
+        try:
+            self.agreement.join(
+                stream, lambda: self._join(stream, timeout), begins, timeout
+            )
+        except errors.CannotResume:
+            self._state = None
+            raise
+
+    def _join(self, stream: Stream, timeout: float) -> None:
         if self._repeated is not None and self._repeats():
             number = self.epochs.wanted
             order = self._state_order()
@@ -145,11 +165,45 @@ class Progress:
             return
         try:
             self.resumed = state.resume(
-                self._state, stream, self._about, self.part.world, timeout
+                self._state,
+                self._samples_here(self._state),
+                stream,
+                self._about,
+                self.part.world,
+                timeout,
             )
         except errors.CannotResume:
             self._state = None
             raise
+
+    def _samples_here(self, to: state.State) -> int:
+        """How many samples the stream has before those of the state."""
+        try:
+            return self.part.here(to.epoch or 0, to.samples)
+        except errors.Refused as e:
+            raise errors.CannotResume(
+                "the state ends at sample %d of epoch %s, and the parts of "
+                "this job's %d ranks aren't cut there: give the loader root=, "
+                "so that it starts producers that deal the rest of the epoch "
+                "anew, or start them with --start %s:%d (%s)"
+                % (
+                    to.samples,
+                    to.epoch,
+                    self.part.world,
+                    to.epoch,
+                    to.samples,
+                    e,
+                )
+            ) from None
+
+    def start_for(self, now: Optional[Start]) -> Optional[Start]:
+        """Where the stream has to deal an epoch anew for the next iterator, if
+        it does so now in that place."""
+        to, of = self._state, self.part.of
+        if of is None or to is None or to.epoch is None:
+            return now
+        samples = 0 if to.finished else to.samples
+        return start_for(of, to.epoch + to.finished, samples)
 
     @property
     def samples(self) -> int:
@@ -181,15 +235,15 @@ class Progress:
             self._repeated = stream.epoch
         length, part = self._about.epoch_len, self.part
         first = _lib.tsock_batch_seq(batch) - stream.epoch * length
-        if part.world > 1:
+        if part.of:
+            first = to.samples if to is not None else 0
+        elif part.world > 1:
             # Where the job is, not this rank; ranks begin whole epochs.
             left = length - (to.samples if to is not None else 0)
             first -= part.next(left)[0]
         if part.gathers:
             first = to.samples if to is not None else 0
-        position = Position(
-            stream.epoch, first, part.block, stream
-        )
+        position = Position(stream.epoch, first, part, stream)
         position.alone = alone
         if part.gathers:
             position.left()  # what it counts is what was handed out
@@ -230,6 +284,19 @@ class Progress:
         total = self.part.total(self._about.epoch_len)
         return not self.part.next(total - position.samples(total))[1]
 
+    def drops_rest(self, position: Optional[Position]) -> bool:
+        """Do all ranks drop what is left of the epoch, although the stream of
+        this node would have another batch?"""
+        if not (self.part.of and self.part.drops):
+            return False
+        total = self.part.total(self._about.epoch_len)
+        if position is not None:
+            done = position.samples(total)
+        else:
+            to = self._state
+            done = 0 if to is None or to.finished else to.samples
+        return not self.part.next(total - done)[1]
+
     # ---- the order ----
 
     def _known_order(self) -> Order:
@@ -242,12 +309,12 @@ class Progress:
         order = self._known_order()
         if epoch is None:
             epoch = self._coming()
-        return self.part.part(order.indices(epoch))
+        return self.part.part(order.indices(epoch), epoch)
 
     def places(self) -> Sequence[int]:
         """What the epoch that is read visits, in as little memory as may be."""
-        order = self._known_order()
-        return self.part.part(order.places(self._coming()))
+        order, epoch = self._known_order(), self._coming()
+        return self.part.part(order.places(epoch), epoch)
 
     def _coming(self) -> int:
         """The stream's epoch that is read, or the one that comes next."""
@@ -313,7 +380,9 @@ class Progress:
         ).as_dict()
 
     def _state_order(self) -> dict[str, str]:
-        return dict(state.order_of(self._about), **self.part.said)
+        return dict(
+            state.order_of(self._about, self.part.of), **self.part.said
+        )
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         to = state.from_dict(

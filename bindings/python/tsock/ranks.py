@@ -15,9 +15,12 @@ import time
 import weakref
 from array import array
 from ctypes import byref, c_uint64
-from typing import Any, Callable, Optional, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Optional, Sequence
 
 from . import _ffi, errors
+
+if TYPE_CHECKING:
+    from .parts import PartOf
 
 _lib = _ffi.lib
 
@@ -156,6 +159,8 @@ class Ranks:
     gathers = False  # are its batches others than the stream's?
     # What a state's position is in, where it isn't in the stream's samples.
     said: dict[str, str] = {}
+    # The part that the stream is, where positions are in all of the epoch.
+    of: Optional[PartOf] = None
 
     def __init__(
         self,
@@ -167,7 +172,7 @@ class Ranks:
         even: bool = False,
         padding: int = 0,
     ) -> None:
-        self.drops = drop_last
+        self.drops, self.once = drop_last, once
         self.even = even  # was that asked for?
         self.rank, self.world, self.batch = rank, world, batch
         self.block = world * batch  # samples that all ranks read in a batch
@@ -207,6 +212,11 @@ class Ranks:
         first, count = self.next(left)
         return min(max(self.rank * count - first, 0), count)
 
+    def ends_with_twice(self, left: int) -> bool:
+        """Do the samples that come twice in all ranks' last batches come last,
+        where these are put together in the order of the ranks?"""
+        return True
+
     def total(self, length: int) -> int:
         """The samples of all ranks in an epoch of this length."""
         return length
@@ -230,8 +240,12 @@ class Ranks:
         last = 0 if self.drops else -(-rest // self.world)
         return whole * self.batch + last
 
-    def part(self, order: Sequence[int]) -> Sequence[int]:
-        """The rank's part of the order of an epoch."""
+    def here(self, epoch: int, position: int) -> int:
+        """How many samples the stream has before that position of an epoch."""
+        return position
+
+    def part(self, order: Sequence[int], epoch: int = 0) -> Sequence[int]:
+        """The rank's part of the stream's order of an epoch."""
         if self.padding:
             order = order[: max(len(order) - self.padding, 0)]
         if self.world == 1:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 from typing import Any, Mapping, Optional, Union
 
-from . import _ffi, arguments, attach, gpu, ranks, recipe, tensors
+from . import _ffi, arguments, attach, gpu, nodes, recipe, tensors
 from .subset import Subset
 
 _USUAL = ("image", "label")  # fields, if nothing is said, ...
@@ -53,6 +53,8 @@ class Request:
         given = _with_ends(given, recipe.ends_of(transform))
         self.want = attach.wanted(name, producer)
         self.name = self.want.name if self.want else os.fspath(name or "")
+        # Which part of the epochs to read was said, so ranks don't decide it.
+        self.has_part = producer.get("shard") is not None
         arguments.stream_name(self.name)
         self._usual = _MASKED if producer.get("masks") else _USUAL
         self.told = {key: given[key] for key in _TOLD}
@@ -113,7 +115,7 @@ class Request:
     def _set_ranks(self, given: Mapping[str, Any]) -> None:
         self.said = given["rank"], given["world_size"]
         self.job: Optional[str] = given["job"]
-        self.at = ranks.current(*self.said)
+        self.ranks = nodes.Job(self.said, given["gather"], self.name)
 
     def _set_tensors(self, given: Mapping[str, Any]) -> None:
         self.tensors = tensors.framework(given["framework"])
@@ -145,4 +147,4 @@ class Request:
         self.told["subset"] = self.subset and self.subset.indices
         if self.subset:
             self.subset.set_opts(self.opts)
-            self.subset.check_world(self.at[1])
+            self.subset.check_world(self.ranks.now(ask=False).world)

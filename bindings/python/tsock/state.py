@@ -12,6 +12,7 @@ from typing import Any, Mapping, Optional
 from . import _ffi, errors, identity, streams
 from .about import About
 from .connection import Stream
+from .parts import PartOf
 
 VERSION = 1
 # No stream has a sample of that number: C's numbers have 64 bits.
@@ -25,19 +26,29 @@ _ORDER = (
     "seed",
     "sampler",
     "segments",
-    "shard",
     "identity",  # of tsock.serve(), as the next one
     identity.FIRST_BATCH,
 )
 
 
-def order_of(about: About) -> dict[str, str]:
-    """What two streams must have in common for a position to mean the same."""
+def order_of(about: About, part: Optional[PartOf]) -> dict[str, str]:
+    """What two streams must have in common for a position to mean the same.
+
+    part: positions are in the epochs of all parts together.
+    """
     said = about.identity
     found = {key: said[key] for key in _ORDER if key in said}
     if "weights" in said and "weighted" in said.get("sampler", ""):
         found["weights"] = said["weights"]
-    return dict(found, length=str(about.epoch_len))
+    if said.get("order") == "torch" and about.shard[1]:
+        found["order"] = "DistributedSampler's"  # and not DataLoader's
+    if said.get("order") == "sequential":
+        # Where epochs may be begun, which depends on the part's length.
+        found.pop("segments", None)
+    if not part and "shard" in said:
+        found["shard"] = said["shard"]
+    length = part.whole if part else about.epoch_len
+    return dict(found, length=str(length))
 
 
 class State:
@@ -106,6 +117,8 @@ def from_dict(
         return None
     made = _read(state)
     theirs = made.order
+    if "segments" not in order and theirs.get("order") == "sequential":
+        theirs.pop("segments", None)  # earlier versions said it
     numbers = [made.samples]
     numbers += [
         n for n in (made.epoch, made.number, made.passed) if n is not None
@@ -135,13 +148,22 @@ def from_dict(
 
 
 def resume(
-    to: State, stream: Stream, about: About, world: int, timeout: float
+    to: State,
+    samples: int,
+    stream: Stream,
+    about: About,
+    world: int,
+    timeout: float,
 ) -> str:
-    """Join, and go on where the state says; how: see DataLoader.resumed."""
+    """Join, and go on where the state says; how: see DataLoader.resumed.
+
+    samples of the stream's epoch come before that.
+    """
     assert to.epoch is not None
     # With a subset all of the epoch has to be seen: a sample that stood in for
     # a bad file before that place doesn't come again after it.
-    samples = to.samples if to.passed is None else 0
+    if to.passed is not None:
+        samples = 0
     if not about.resumable:
         return _as_others_do(to, samples, stream, about, world, timeout)
     start = to.epoch * about.epoch_len

@@ -169,7 +169,7 @@ class Part(Ranks):
     def batches(self, length: int) -> int:
         return -(-self.goal // self.batch)
 
-    def part(self, order: Sequence[int]) -> Sequence[int]:
+    def part(self, order: Sequence[int], epoch: int = 0) -> Sequence[int]:
         return self._subset.filtered(order)
 
     def warn(self, name: str, epoch: Optional[int]) -> None:
