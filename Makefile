@@ -127,7 +127,8 @@ CLANG_FORMAT ?= $(or $(shell command -v clang-format-14),clang-format)
 # --------------------------------------------------------------------------
 # What is asked for must be there
 
-NOTHING_BUILT := check check-arm check-frameworks check-setup check-slurm check-wheel \
+NOTHING_BUILT := check check-arm check-frameworks check-nodes check-setup \
+	check-slurm check-wheel \
 	clean config coverage demo format fuzz generate help lint model soak uninstall
 ifneq ($(filter-out $(NOTHING_BUILT),$(or $(MAKECMDGOALS),all)),)
 MISSING := $(foreach p,$(PACKAGES),$(if $(filter 0,$(call has,$(p))),$(p)))
@@ -404,8 +405,8 @@ ANALYZED   := $(if $(shell command -v clang),$(patsubst \
 .DELETE_ON_ERROR:
 .SECONDARY:
 .PHONY: all lib producer examples benches tests unit-tests gpu-tests fuzzers \
-	left-out model coverage demo docs check check-arm check-frameworks check-wheel \
-	check-slurm lint analyze bench bench-compare bench-jobs \
+	left-out model coverage demo docs check check-arm check-frameworks check-nodes \
+	check-slurm check-wheel lint analyze bench bench-compare bench-jobs \
 	bench-data bench-recipes soak fuzz mutants install \
 	uninstall clean help config format FORCE
 
@@ -439,6 +440,10 @@ check-slurm:		## the scripts of examples/slurm, by a cluster on this machine
 	@test/setup.sh check
 	@test/setup.sh slurm
 	@+test/run.sh slurm
+
+check-nodes:		## ranks on several nodes: torchrun's agents on this machine
+	@test/setup.sh check
+	@+test/run.sh nodes
 
 check-arm:		## cross-compiled, the tests that an emulator can run
 	@test/setup.sh check

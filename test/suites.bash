@@ -279,6 +279,19 @@ suite_frameworks()
 	fi
 }
 
+# All tests of ranks on several nodes, of which `make check` has the short ones.
+suite_nodes()
+{
+	if ! fill_venv; then
+		fail "build/venv can't be filled" $logs/venv.log
+		return
+	fi
+	export TSOCK_TEST_NODES=1
+	run_pytest_files nodes build/venv 'ranks on several nodes' \
+		bindings/python/tests/test_nodes*.py
+	unset TSOCK_TEST_NODES
+}
+
 # What test/parity/test_draws.py does in `make check` with fewer draws.
 suite_draws()
 {
