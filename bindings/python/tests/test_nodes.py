@@ -589,6 +589,7 @@ PROCESS = """
 import json, sys
 import torch.distributed as dist
 import tsock
+from tsock.gathering import ByCollective
 
 root, meet, rank = sys.argv[1], sys.argv[2], int(sys.argv[3])
 loader = tsock.DataLoader("toy", 16, root=root, size=32, threads=1,
@@ -599,6 +600,8 @@ said = [len(loader)]
 for _ in range(2):
     said.append([index.tolist() for (index,) in loader])
 said += [len(loader), loader.state_dict(), loader.name]
+# As of a group without a store.
+assert ByCollective(rank, 2).gather("x", [rank], "meet") == [[0], [1]]
 print(json.dumps(said))
 dist.barrier()
 dist.destroy_process_group()

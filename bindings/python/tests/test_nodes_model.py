@@ -41,7 +41,13 @@ def ranks_of(draw, sizes, length, epoch, position, how):
         order = Order("x", identity(how["kind"], length, how["seed"], part))
         for local in range(size):
             rank = NodeRanks(
-                part, local, 0, how["batch"], how["drops"], how["once"]
+                part,
+                local,
+                sizes[-1],
+                how["batch"],
+                how["drops"],
+                how["once"],
+                how.get("even", False),
             )
             yield rank, order.indices(epoch)
         first += size
@@ -127,3 +133,34 @@ def test_ranks_drop_what_one_stream_would_drop():
             for rank, _ in ranks_of(draw, sizes, length, 0, 0, how)
         }
         assert counts == {length // (world * batch)}
+
+
+def test_what_comes_twice_comes_last_where_that_is_said():
+    """As gather_for_metrics() needs it, for the last batches of all ranks."""
+    said = set()
+    for seed in range(SEEDS):
+        draw = random.Random(seed)
+        sizes, batch = layout(draw), draw.randint(1, 6)
+        length = draw.randint(1, 90)
+        how = dict(
+            kind="sequential",
+            seed=seed,
+            once=False,
+            drops=False,
+            even=True,
+            batch=batch,
+        )
+        left = length % (sum(sizes) * batch)
+        if not left:
+            continue
+        gathered = []
+        for rank, order in ranks_of(draw, sizes, length, 0, 0, how):
+            last = read(rank, order, 0, 0)[-1]
+            assert len(last) == -(-left // sum(sizes))
+            gathered += last
+            comes_last = rank.ends_with_twice(left)
+        said.add(comes_last)
+        if comes_last:
+            rest = range(length - left, length)
+            assert sorted(gathered[:left]) == list(rest)
+    assert said == {True, False}
