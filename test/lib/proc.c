@@ -4,6 +4,12 @@
  */
 #include "test/lib/proc.h"
 
+#include "base/clock.h"
+#include "test/lib/sanitized.h"
+
+/* No child needs so long, and the runner's limit is longer. */
+#define LONGEST_MS (SANITIZED ? 300000 : 200000)
+
 void proc_pause_us(unsigned us)
 {
 	struct timespec ts = { us / 1000000, (long)(us % 1000000) * 1000 };
@@ -63,10 +69,41 @@ bool proc_has_ended(pid_t pid)
 	       info.si_pid == pid;
 }
 
+/* A child that there is not isn't waited for. */
+static bool still_runs(pid_t pid)
+{
+	siginfo_t info = { .si_pid = 0 };
+
+	return !waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) &&
+	       info.si_pid != pid;
+}
+
+/* The runner would end the test, and tell nothing of what was waited for. */
+static void await_end(pid_t pid)
+{
+	int64_t until = tsi_now_ms() + LONGEST_MS;
+	unsigned us = 50;
+
+	while (still_runs(pid)) {
+		if (tsi_now_ms() > until) {
+			fprintf(stderr,
+				"child %d has not ended after %d s: it is "
+				"killed\n",
+				(int)pid, LONGEST_MS / 1000);
+			kill(pid, SIGKILL);
+			return;
+		}
+		proc_pause_us(us);
+		if (us < 5000)
+			us += us / 4;
+	}
+}
+
 int proc_ended(pid_t pid)
 {
 	int status, rc;
 
+	await_end(pid);
 	do
 		rc = waitpid(pid, &status, 0);
 	while (rc < 0 && errno == EINTR);

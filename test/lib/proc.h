@@ -50,7 +50,8 @@ pid_t proc_spawn(void);
 /* Has a child ended that nobody has waited for yet? */
 bool proc_has_ended(pid_t pid);
 
-/* Wait for a child: its exit status, 1000 + the signal, or -1. */
+/* Wait for a child: its exit status, 1000 + the signal, or -1.  One that doesn't
+ * end within minutes is killed. */
 int proc_ended(pid_t pid);
 
 void proc_kill_and_reap(pid_t pid);
