@@ -32,6 +32,7 @@ VALUES = {
     "tsi_box": "what was cut out",
     "tsi_canvas": "a picture",
     "tsi_column": "a field of all samples, and where its values lie",
+    "tsi_positions": "positions of an epoch, evenly apart",
     "tsi_part": "the ranks whose positions of an order a stream has",
     "tsi_columnar": "the file of a table, in memory",
     "tsi_columnar_entry": "a column, as it lies in the file",

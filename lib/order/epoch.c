@@ -73,8 +73,8 @@ static int torch(const struct tsi_order_opts *o, uint64_t epoch, uint32_t *item)
 /* Where an epoch's places are looked up. */
 struct finder {
 	struct tsi_places places;
-	uint32_t *item;         /* of a piece that is an array */
-	struct tsi_piece piece; /* this one; len 0: of none yet */
+	uint32_t *item;               /* of a piece that is an array */
+	struct tsi_order_piece piece; /* this one; len 0: of none yet */
 	uint64_t epoch;
 };
 
@@ -106,8 +106,8 @@ static int find_in(struct finder *f, const struct tsi_order_opts *o,
 	return err;
 }
 
-static void look_up(struct finder *f, const struct tsi_piece *at, uint64_t *x,
-		    unsigned n)
+static void look_up(struct finder *f, const struct tsi_order_piece *at,
+		    uint64_t *x, unsigned n)
 {
 	bool other = !f->piece.len || f->piece.segment != at->segment;
 
@@ -122,7 +122,7 @@ static void look_up(struct finder *f, const struct tsi_piece *at, uint64_t *x,
 static unsigned find_some(struct finder *f, const struct tsi_positions *run,
 			  unsigned n, uint64_t *index)
 {
-	struct tsi_piece at =
+	struct tsi_order_piece at =
 		tsi_places_piece(&f->places, f->epoch, run->first);
 
 	n = tsi_places_numbers(&f->places, &at, run, n, index);

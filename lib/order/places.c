@@ -81,10 +81,10 @@ uint64_t tsi_places_longest(const struct tsi_places *p)
 	return has_array(p, first) ? first : has_array(p, last) ? last : 0;
 }
 
-struct tsi_piece tsi_places_piece(const struct tsi_places *p, uint64_t epoch,
-				  uint64_t position)
+struct tsi_order_piece tsi_places_piece(const struct tsi_places *p,
+					uint64_t epoch, uint64_t position)
 {
-	struct tsi_piece at = { .epoch = epoch, .len = p->order.count };
+	struct tsi_order_piece at = { .epoch = epoch, .len = p->order.count };
 	uint64_t len = tsi_order_len(&p->order);
 	uint64_t each = len / p->order.segments, more = len % p->order.segments;
 
@@ -99,13 +99,14 @@ struct tsi_piece tsi_places_piece(const struct tsi_places *p, uint64_t epoch,
 	return at;
 }
 
-bool tsi_places_is_array(const struct tsi_places *p, const struct tsi_piece *at)
+bool tsi_places_is_array(const struct tsi_places *p,
+			 const struct tsi_order_piece *at)
 {
 	return has_array(p, at->len);
 }
 
-void tsi_places_shuffle(const struct tsi_places *p, const struct tsi_piece *at,
-			uint32_t *item)
+void tsi_places_shuffle(const struct tsi_places *p,
+			const struct tsi_order_piece *at, uint32_t *item)
 {
 	for (uint64_t i = 0; i < at->len; i++)
 		item[i] = (uint32_t)i;
@@ -117,7 +118,7 @@ void tsi_places_shuffle(const struct tsi_places *p, const struct tsi_piece *at,
  */
 
 /* How many of n positions are in the piece. */
-static unsigned within(const struct tsi_piece *at,
+static unsigned within(const struct tsi_order_piece *at,
 		       const struct tsi_positions *run, unsigned n)
 {
 	uint64_t last = at->from + at->len - 1;
@@ -128,7 +129,7 @@ static unsigned within(const struct tsi_piece *at,
 }
 
 unsigned tsi_places_numbers(const struct tsi_places *p,
-			    const struct tsi_piece *at,
+			    const struct tsi_order_piece *at,
 			    const struct tsi_positions *run, unsigned n,
 			    uint64_t *x)
 {
@@ -142,16 +143,17 @@ unsigned tsi_places_numbers(const struct tsi_places *p,
 	return n;
 }
 
-static const struct tsi_permutation *permutation_of(const struct tsi_places *p,
-						    const struct tsi_piece *at)
+static const struct tsi_permutation *
+permutation_of(const struct tsi_places *p, const struct tsi_order_piece *at)
 {
 	if (!is_dealt(p))
 		return &p->all;
 	return &p->segment[p->segment[0].n != at->len];
 }
 
-void tsi_places_evaluate(const struct tsi_places *p, const struct tsi_piece *at,
-			 uint64_t *x, unsigned n)
+void tsi_places_evaluate(const struct tsi_places *p,
+			 const struct tsi_order_piece *at, uint64_t *x,
+			 unsigned n)
 {
 	uint32_t key[TSI_PERMUTATION_KEY];
 
@@ -159,8 +161,9 @@ void tsi_places_evaluate(const struct tsi_places *p, const struct tsi_piece *at,
 	tsi_permutation_run(permutation_of(p, at), key, x, n);
 }
 
-void tsi_places_indices(const struct tsi_places *p, const struct tsi_piece *at,
-			uint64_t *x, unsigned n)
+void tsi_places_indices(const struct tsi_places *p,
+			const struct tsi_order_piece *at, uint64_t *x,
+			unsigned n)
 {
 	if (!is_dealt(p))
 		return;

@@ -32,7 +32,7 @@ struct tsi_places {
 	uint32_t *dealt; /* [count], where there are few; NULL: by `all` */
 };
 
-struct tsi_piece {
+struct tsi_order_piece {
 	uint64_t epoch;
 	uint32_t segment;
 	uint64_t from; /* its first position, if samples are dealt */
@@ -47,24 +47,26 @@ void tsi_places_fini(struct tsi_places *p);
 uint64_t tsi_places_longest(const struct tsi_places *p);
 
 /* The piece in which a position is, and whether it is an array. */
-struct tsi_piece tsi_places_piece(const struct tsi_places *p, uint64_t epoch,
-				  uint64_t position);
+struct tsi_order_piece tsi_places_piece(const struct tsi_places *p,
+					uint64_t epoch, uint64_t position);
 bool tsi_places_is_array(const struct tsi_places *p,
-			 const struct tsi_piece *at);
+			 const struct tsi_order_piece *at);
 
 /* Write the array of a piece; not with torch. */
-void tsi_places_shuffle(const struct tsi_places *p, const struct tsi_piece *at,
-			uint32_t *item);
+void tsi_places_shuffle(const struct tsi_places *p,
+			const struct tsi_order_piece *at, uint32_t *item);
 
 /* The numbers in the piece of n positions or, where it ends before, of some.
  * Returns how many. */
 unsigned tsi_places_numbers(const struct tsi_places *p,
-			    const struct tsi_piece *at,
+			    const struct tsi_order_piece *at,
 			    const struct tsi_positions *run, unsigned n,
 			    uint64_t *x);
-void tsi_places_evaluate(const struct tsi_places *p, const struct tsi_piece *at,
-			 uint64_t *x, unsigned n);
-void tsi_places_indices(const struct tsi_places *p, const struct tsi_piece *at,
-			uint64_t *x, unsigned n);
+void tsi_places_evaluate(const struct tsi_places *p,
+			 const struct tsi_order_piece *at, uint64_t *x,
+			 unsigned n);
+void tsi_places_indices(const struct tsi_places *p,
+			const struct tsi_order_piece *at, uint64_t *x,
+			unsigned n);
 
 #endif

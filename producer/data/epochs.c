@@ -50,7 +50,7 @@ struct mark {
 struct maker {
 	pthread_mutex_t lock;
 	pthread_cond_t asked; /* or closing */
-	struct tsi_piece piece;
+	struct tsi_order_piece piece;
 	bool wanted, started, closing;
 	pthread_t id;
 };
@@ -102,14 +102,15 @@ static void make_torch(struct tsi_epochs *e, uint64_t epoch, uint32_t *item)
 	tsi_order_torch(&e->order, &mt, item);
 }
 
-static struct slot *slot_of(struct tsi_epochs *e, const struct tsi_piece *at)
+static struct slot *slot_of(struct tsi_epochs *e,
+			    const struct tsi_order_piece *at)
 {
 	return &e->slot[(at->epoch * e->order.segments + at->segment) %
 			e->nslots];
 }
 
 /* With the lock. */
-static void write_slot(struct slot *s, const struct tsi_piece *at,
+static void write_slot(struct slot *s, const struct tsi_order_piece *at,
 		       const uint32_t *made)
 {
 	/* Relaxed: a thread that sees the piece or an item below sees it. */
@@ -125,7 +126,7 @@ static void write_slot(struct slot *s, const struct tsi_piece *at,
 }
 
 /* With the lock.  Fails with ENOMEM. */
-static int make_piece(struct tsi_epochs *e, const struct tsi_piece *at)
+static int make_piece(struct tsi_epochs *e, const struct tsi_order_piece *at)
 {
 	uint32_t *made = e->made ? e->made : malloc(at->len * sizeof(*made));
 
@@ -153,7 +154,7 @@ static void read_items(const struct slot *s, unsigned n, const uint64_t *number,
 }
 
 /* Which piece it has: exact under the lock, a hint outside of it. */
-static bool holds(const struct slot *s, const struct tsi_piece *at)
+static bool holds(const struct slot *s, const struct tsi_order_piece *at)
 {
 	/* Acquire pairs with the stores of write_slot(): if one of these or an
 	 * item is newer than a version read before, that has become another. */
@@ -164,7 +165,7 @@ static bool holds(const struct slot *s, const struct tsi_piece *at)
 }
 
 /* Without the lock; false: the slot has another piece, or gets one. */
-static bool read_slot(const struct slot *s, const struct tsi_piece *at,
+static bool read_slot(const struct slot *s, const struct tsi_order_piece *at,
 		      unsigned n, const uint64_t *number, uint64_t *item)
 {
 	/* Acquire pairs with the end of write_slot(). */
@@ -180,8 +181,8 @@ static bool read_slot(const struct slot *s, const struct tsi_piece *at,
 }
 
 /* number and item may be the same only without other threads. */
-static int look_up(struct tsi_epochs *e, const struct tsi_piece *at, unsigned n,
-		   const uint64_t *number, uint64_t *item)
+static int look_up(struct tsi_epochs *e, const struct tsi_order_piece *at,
+		   unsigned n, const uint64_t *number, uint64_t *item)
 {
 	struct slot *s = slot_of(e, at);
 	int err = 0;
@@ -203,7 +204,7 @@ static int look_up(struct tsi_epochs *e, const struct tsi_piece *at, unsigned n,
  */
 
 /* Where there is no memory, it is who asks for the piece that says so. */
-static void make_ahead(struct tsi_epochs *e, const struct tsi_piece *at)
+static void make_ahead(struct tsi_epochs *e, const struct tsi_order_piece *at)
 {
 	struct slot *s = slot_of(e, at);
 
@@ -216,7 +217,7 @@ static void make_ahead(struct tsi_epochs *e, const struct tsi_piece *at)
 }
 
 /* Wait for a piece; false: it ends. */
-static bool take_piece(struct maker *m, struct tsi_piece *at)
+static bool take_piece(struct maker *m, struct tsi_order_piece *at)
 {
 	bool wanted;
 
@@ -233,7 +234,7 @@ static bool take_piece(struct maker *m, struct tsi_piece *at)
 static void *make_pieces(void *arg)
 {
 	struct tsi_epochs *e = arg;
-	struct tsi_piece at;
+	struct tsi_order_piece at;
 
 	tsi_thread_name("tsock-order");
 	while (take_piece(&e->maker, &at))
@@ -242,7 +243,7 @@ static void *make_pieces(void *arg)
 }
 
 /* Leave a piece to the thread that makes them; false: there is none. */
-static bool hand_over(struct tsi_epochs *e, const struct tsi_piece *at)
+static bool hand_over(struct tsi_epochs *e, const struct tsi_order_piece *at)
 {
 	struct maker *m = &e->maker;
 	bool started;
@@ -277,8 +278,9 @@ static void stop_maker(struct maker *m)
 }
 
 /* What is read after this piece; false: nothing, or nothing that is made. */
-static bool next_piece(const struct tsi_epochs *e, const struct tsi_piece *at,
-		       struct tsi_piece *next)
+static bool next_piece(const struct tsi_epochs *e,
+		       const struct tsi_order_piece *at,
+		       struct tsi_order_piece *next)
 {
 	bool same = tsi_order_is_dealt(&e->order) &&
 		    at->segment + 1 < e->order.segments;
@@ -292,9 +294,9 @@ static bool next_piece(const struct tsi_epochs *e, const struct tsi_piece *at,
 }
 
 /* Have the next piece made before all threads need it at once. */
-static void prepare_next(struct tsi_epochs *e, const struct tsi_piece *at)
+static void prepare_next(struct tsi_epochs *e, const struct tsi_order_piece *at)
 {
-	struct tsi_piece next;
+	struct tsi_order_piece next;
 	struct slot *s;
 
 	if (!next_piece(e, at, &next))
@@ -309,8 +311,8 @@ static void prepare_next(struct tsi_epochs *e, const struct tsi_piece *at)
 }
 
 /* In the second half of an epoch's positions, or of a dealt piece's? */
-static bool is_late(const struct tsi_epochs *e, const struct tsi_piece *at,
-		    uint64_t position)
+static bool is_late(const struct tsi_epochs *e,
+		    const struct tsi_order_piece *at, uint64_t position)
 {
 	if (tsi_order_is_dealt(&e->order))
 		return position - at->from >= at->len / 2;
@@ -420,7 +422,7 @@ void tsi_epochs_bounds(const struct tsi_epochs *e, uint64_t *bounds)
 }
 
 /* Of an array; number and index are apart, since a look-up may begin anew. */
-static int find_kept(struct tsi_epochs *e, const struct tsi_piece *at,
+static int find_kept(struct tsi_epochs *e, const struct tsi_order_piece *at,
 		     const struct tsi_positions *run, unsigned n,
 		     uint64_t *index)
 {
@@ -437,7 +439,8 @@ static int find_some(struct tsi_epochs *e, uint64_t epoch,
 		     const struct tsi_positions *run, unsigned *n,
 		     uint64_t *index)
 {
-	struct tsi_piece at = tsi_places_piece(&e->places, epoch, run->first);
+	struct tsi_order_piece at =
+		tsi_places_piece(&e->places, epoch, run->first);
 	int err = 0;
 
 	*n = tsi_places_numbers(&e->places, &at, run, *n, index);
