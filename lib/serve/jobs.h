@@ -141,12 +141,15 @@ void tsi_jobs_return(struct tsi_jobs *t, const struct tsi_msg_join *j,
 void tsi_jobs_returned(struct tsi_jobs *t, const struct tsi_msg_join *j,
 		       unsigned reader);
 
+#define TSI_MISSING 4 /* ranks that are named */
+
 /* For whom does a rank wait: a reader, or one that asks by a nonce? */
 struct tsi_job_missing {
-	uint32_t rank, world;
-	uint64_t epoch; /* that the missing rank has not begun; ... */
+	uint32_t rank[TSI_MISSING]; /* the first of them */
+	uint32_t count, world;
+	uint64_t epoch; /* that the missing ranks have not begun; ... */
 	bool begun;     /* ... if another one has */
-	uint32_t pid;   /* if it asks, or reads; else 0 */
+	uint32_t pid;   /* of one of them that asks, or reads; else 0 */
 };
 bool tsi_jobs_missing(struct tsi_jobs *t, int reader, const uint8_t *nonce,
 		      struct tsi_job_missing *out);

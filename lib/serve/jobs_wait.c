@@ -166,26 +166,37 @@ static struct tsi_job *find_nonce(struct tsi_jobs *t, const uint8_t *nonce,
 	return NULL;
 }
 
+static void add_missing(struct tsi_job_missing *to, const struct tsi_job *k,
+			unsigned rank)
+{
+	const struct tsi_job_rank *r = &k->rank[rank];
+
+	if (to->count < TSI_MISSING)
+		to->rank[to->count] = rank;
+	to->count++;
+	if (!to->pid && (r->asked_ms || r->reader >= 0))
+		to->pid = r->pid;
+}
+
 bool tsi_jobs_missing(struct tsi_jobs *t, int reader, const uint8_t *nonce,
 		      struct tsi_job_missing *out)
 {
+	struct tsi_job_missing found = { .count = 0 };
 	struct tsi_job_rank *me, *r;
 	struct tsi_job *k = reader >= 0 ? find_reader(t, (unsigned)reader, &me)
 					: find_nonce(t, nonce, &me);
 
 	for (unsigned i = 0; k && i < k->world; i++) {
 		r = &k->rank[i];
-		if (r == me || r->joined ||
-		    (!k->started && r->asked_ms && r->after >= me->after))
-			continue;
-		*out = (struct tsi_job_missing){
-			.rank = i,
-			.world = k->world,
-			.begun = k->started,
-			.epoch = t->epoch_len ? k->start / t->epoch_len : 0,
-			.pid = r->asked_ms || r->reader >= 0 ? r->pid : 0,
-		};
-		return true;
+		if (r != me && !r->joined &&
+		    (k->started || !r->asked_ms || r->after < me->after))
+			add_missing(&found, k, i);
 	}
-	return false;
+	if (!found.count)
+		return false;
+	found.world = k->world;
+	found.begun = k->started;
+	found.epoch = t->epoch_len ? k->start / t->epoch_len : 0;
+	*out = found;
+	return true;
 }

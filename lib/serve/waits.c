@@ -95,6 +95,21 @@ static void for_reader(const struct tsi_waits *w, unsigned id, unsigned other,
 
 #define ALONE "; a loader that reads everything alone: rank=0, world_size=1"
 
+/* "rank 1 of 2", "ranks 1, 2 of 4", "ranks 1, 2, 3, 4 and 9 more of 16" */
+static void say_ranks(const struct tsi_job_missing *m, char *to, size_t size)
+{
+	unsigned named = m->count < TSI_MISSING ? m->count : TSI_MISSING;
+	int n = snprintf(to, size, m->count == 1 ? "rank" : "ranks");
+
+	for (unsigned i = 0; i < named; i++)
+		n += snprintf(to + n, size - (size_t)n, "%s %u", i ? "," : "",
+			      m->rank[i]);
+	if (m->count > named)
+		n += snprintf(to + n, size - (size_t)n, " and %u more",
+			      m->count - named);
+	snprintf(to + n, size - (size_t)n, " of %u of its job", m->world);
+}
+
 static void for_rank(const struct tsi_waits *w, int id, const uint8_t *nonce,
 		     struct tsock_wait *out)
 {
@@ -110,14 +125,16 @@ static void for_rank(const struct tsi_waits *w, int id, const uint8_t *nonce,
 	}
 	out->for_pid = m.pid;
 	if (m.pid)
-		snprintf(how, sizeof(how), "process %u", m.pid);
+		snprintf(how, sizeof(how), "%sprocess %u",
+			 m.count == 1 ? "" : "one is ", m.pid);
+	else if (m.count > 1)
+		snprintf(how, sizeof(how), "none is connected");
 	if (m.begun)
 		snprintf(what, sizeof(what), "begun epoch %llu",
 			 (unsigned long long)m.epoch);
-	snprintf(out->who, sizeof(out->who), "rank %u of %u of its job", m.rank,
-		 m.world);
-	snprintf(out->why, sizeof(out->why), ", which has not %s (%s)" ALONE,
-		 what, how);
+	say_ranks(&m, out->who, sizeof(out->who));
+	snprintf(out->why, sizeof(out->why), ", which %s not %s (%s)" ALONE,
+		 m.count == 1 ? "has" : "have", what, how);
 }
 
 static void for_consumers(const struct tsi_waits *w, struct tsock_wait *out)

@@ -115,7 +115,9 @@ static void ranks_begin_where_the_first_one_does(void **state)
 	assert_true(tsi_jobs_wait(&jobs, 7));
 	assert_false(tsi_jobs_wait(&jobs, 8));
 	assert_true(tsi_jobs_missing(&jobs, 7, NULL, &missing));
-	assert_int_equal(missing.rank, 0);
+	assert_int_equal(missing.count, 2);
+	assert_int_equal(missing.rank[0], 0);
+	assert_int_equal(missing.rank[1], 1);
 	assert_int_equal(missing.world, 3);
 	assert_true(missing.begun);
 	assert_int_equal(missing.epoch, 5);

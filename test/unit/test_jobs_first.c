@@ -123,7 +123,8 @@ static void a_rank_goes_on_without_one_that_never_comes(void **state)
 	tsi_jobs_left(&jobs, 7, 6000);
 	assert_int_equal(tsi_jobs_ask(&jobs, &j, 200), TSOCK_EAGAIN);
 	assert_true(tsi_jobs_missing(&jobs, -1, j.nonce, &m));
-	assert_int_equal(m.rank, 1);
+	assert_int_equal(m.count, 1);
+	assert_int_equal(m.rank[0], 1);
 	assert_int_equal(m.world, 2);
 	assert_true(m.begun);
 	assert_int_equal(m.epoch, 5);

@@ -234,6 +234,39 @@ static void a_rank_that_asks_waits_for_the_others(void **state)
 	assert_int_equal(st.nwaits, 0);
 }
 
+/* Which ranks, of a job of many: all that have not asked. */
+static void all_ranks_that_have_not_asked_are_named(void **state)
+{
+	static const struct {
+		uint32_t world;
+		const char *who;
+	} of[] = {
+		{ 4, "ranks 1, 2, 3 of 4 of its job" },
+		{ 5, "ranks 1, 2, 3, 4 of 5 of its job" },
+		{ 256, "ranks 1, 2, 3, 4 and 251 more of 256 of its job" },
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++) {
+		struct tsi_offer o = readers_offer_of(7);
+		struct tsi_msg_whom q = question(7, 0);
+		struct tsock_wait w;
+		uint64_t start;
+
+		o.join.job[0] = (uint8_t)(i + 1);
+		o.join.nonce[1] = q.nonce[1] = (uint8_t)(i + 1);
+		o.join.world = of[i].world;
+		o.join.returns = TSI_RETURNS;
+		assert_int_equal(tsi_readers_forecast(&readers_table, &o.join,
+						      0, &start),
+				 TSOCK_EAGAIN);
+		tsi_waits_answer(&waits, &q, now, &w);
+		assert_string_equal(w.who, of[i].who);
+		assert_non_null(strstr(w.why, ", which have not asked to begin "
+					      "(none is connected)"));
+	}
+}
+
 static void a_ring_that_is_made_is_waited_for_by_who_joins(void **state)
 {
 	struct tsi_msg_whom q = question(9, 0);
@@ -314,6 +347,7 @@ int main(void)
 		TEST(who_waits_for_nothing_is_told_nothing),
 		TEST(the_first_sample_waits_for_consumers),
 		TEST(a_rank_that_asks_waits_for_the_others),
+		TEST(all_ranks_that_have_not_asked_are_named),
 		TEST(a_ring_that_is_made_is_waited_for_by_who_joins),
 		TEST(the_log_has_a_wait_once),
 		TEST(waits_that_go_on_are_listed_the_longest_first),
