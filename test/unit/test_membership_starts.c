@@ -94,6 +94,89 @@ static void an_epoch_that_was_only_begun_is_whole_for_a_newcomer(void **state)
 	assert_true(tsi_membership_ended(&membership_m));
 }
 
+static int join_from(uint64_t from, uint64_t after, uint64_t *start)
+{
+	struct tsi_join j = { .join = TSOCK_JOIN_EPOCH,
+			      .after = after,
+			      .from = from };
+	struct tsi_joined c;
+	int err = tsi_membership_join(&membership_m, &j, 0, &c);
+
+	if (!err)
+		*start = c.start;
+	return err;
+}
+
+/* Ranks of other producers have begun that epoch. */
+static void a_lone_reader_takes_the_stream_to_an_epoch_however_far(void **state)
+{
+	uint64_t start;
+
+	(void)state;
+	membership_make(100, 50, 256, 1000);
+	assert_int_equal(join_from(900, 0, &start), 0);
+	assert_int_equal(start, 900);
+	membership_make(100, 50, 256, 1000);
+	assert_int_equal(join_from(1000, 0, &start), TSOCK_EENDED);
+	assert_int_equal(join_from(UINT64_MAX / 2, 0, &start), TSOCK_EREFUSED);
+	assert_int_equal(join_from(200, 300, &start), 0);
+	assert_int_equal(start, 300);
+}
+
+static void others_are_not_taken_far(void **state)
+{
+	uint64_t start;
+
+	(void)state;
+	membership_make(100, 50, 256, TSI_NEVER);
+	membership_join(TSOCK_JOIN_EPOCH, 0);
+	membership_fill();
+	assert_int_equal(membership_m.view[0].claimed, 256);
+	assert_int_equal(join_from(500, 0, &start), TSOCK_EREFUSED);
+	assert_non_null(strstr(tsock_errmsg(), "epoch 5 can't be begun"));
+	assert_int_equal(join_from(400, 0, &start), 0);
+	assert_int_equal(start, 400);
+}
+
+/* Its first epoch is dealt anew, from sample 340 on. */
+static void a_stream_may_begin_amid_an_epoch(void **state)
+{
+	struct tsi_membership_config c = { .epoch_len = 100,
+					   .join_window = 50,
+					   .capacity = 256,
+					   .first = 340,
+					   .begins = 340,
+					   .end = TSI_NEVER,
+					   .segments = 1,
+					   .min_members = 1 };
+	struct tsi_join j = { .join = TSOCK_JOIN_EPOCH,
+			      .after = 340,
+			      .exact = true,
+			      .moves = true };
+	struct tsi_joined a;
+
+	(void)state;
+	tsi_membership_init(&membership_m, &c);
+	assert_int_equal(tsi_membership_join(&membership_m, &j, 0, &a), 0);
+	assert_int_equal(a.start, 340);
+	assert_false(membership_m.jumping);
+	/* Others get whole epochs, of those that it has. */
+	assert_int_equal(membership_join(TSOCK_JOIN_EPOCH, 0).start, 400);
+	assert_int_equal(membership_join(TSOCK_JOIN_NOW, 0).start, 340);
+	tsi_membership_init(&membership_m, &c);
+	a = membership_join(TSOCK_JOIN_EPOCH, 0);
+	assert_int_equal(a.start, 400);
+	tsi_membership_leave(&membership_m, a.id);
+	/* The job itself may come later, and again. */
+	assert_int_equal(tsi_membership_join(&membership_m, &j, 0, &a), 0);
+	assert_int_equal(a.start, 340);
+	tsi_membership_leave(&membership_m, a.id);
+	j.after = 339;
+	assert_int_equal(tsi_membership_join(&membership_m, &j, 0, &a),
+			 TSOCK_EREFUSED);
+	assert_non_null(strstr(tsock_errmsg(), "begins at sample 340"));
+}
+
 /* Other ranks of a job begin where the first one does, wherever that is. */
 static void an_exact_start_is_given_as_long_as_it_is_held(void **state)
 {
@@ -332,6 +415,10 @@ int main(void)
 		cmocka_unit_test(a_jump_waits_for_what_is_in_flight),
 		cmocka_unit_test(
 			an_epoch_that_was_only_begun_is_whole_for_a_newcomer),
+		cmocka_unit_test(
+			a_lone_reader_takes_the_stream_to_an_epoch_however_far),
+		cmocka_unit_test(others_are_not_taken_far),
+		cmocka_unit_test(a_stream_may_begin_amid_an_epoch),
 		cmocka_unit_test(an_exact_start_is_given_as_long_as_it_is_held),
 		cmocka_unit_test(no_jump_when_the_next_start_is_in_the_ring),
 		cmocka_unit_test(
