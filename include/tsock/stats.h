@@ -77,6 +77,8 @@ struct tsock_stats {
 	uint32_t reserved;
 	struct tsock_wait wait[TSOCK_STATS_WAITS]; /* the longest first */
 	uint64_t bad_files; /* known so far: tsock_serve_bad_files() */
+	/* As in tsock_info: the part that the stream is. */
+	uint32_t shard, shard_ranks, shards, reserved2;
 };
 
 /* Statistics of the stream called name; waits timeout_ms.  Any thread. */

@@ -157,7 +157,8 @@ static struct tsock_server *blank(const struct tsock_serve_opts *o)
 				       .readers = &s->readers,
 				       .production = &s->production,
 				       .views = &s->views,
-				       .waits = &s->waits };
+				       .waits = &s->waits,
+				       .part = tsi_options_part(o) };
 	s->messages = (struct tsi_messages){ .sync = &s->sync,
 					     .gate = &s->gate,
 					     .readers = &s->readers,

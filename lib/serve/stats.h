@@ -5,6 +5,7 @@
 #ifndef TSI_SERVE_STATS_H
 #define TSI_SERVE_STATS_H
 
+#include "order/part.h"
 #include "serve/production.h"
 #include "serve/readers.h"
 #include "serve/view_table.h"
@@ -18,6 +19,7 @@ struct tsi_stats {
 	const struct tsi_production *production;
 	const struct tsi_view_table *views;
 	struct tsi_waits *waits;
+	struct tsi_part part; /* that the stream is */
 };
 
 /* With the server's lock held. */

@@ -173,6 +173,9 @@ static void visit_stats(struct tsi_pack *k, struct tsock_stats *s)
 	for (unsigned i = 0; i < s->nwaits; i++)
 		visit_wait(k, &s->wait[i]);
 	tsi_pack_u64(k, &s->bad_files);
+	tsi_pack_u32(k, &s->shard);
+	tsi_pack_u32(k, &s->shard_ranks);
+	tsi_pack_u32(k, &s->shards);
 }
 
 static void visit_table_data(struct tsi_pack *k, struct tsi_msg_table_data *t)

@@ -410,6 +410,19 @@ static bool ask_listed(struct listed *r, struct tsock_stats *st)
 	return tsock_query(r->path, QUERY_MS, st) == 0;
 }
 
+/* The ranks whose part it is; "-" for all of the data set. */
+static void print_part(const struct tsock_stats *st)
+{
+	char part[40] = "-";
+
+	if (st->shards && st->shard_ranks > 1)
+		snprintf(part, sizeof(part), "%u-%u/%u", st->shard,
+			 st->shard + st->shard_ranks - 1, st->shards);
+	else if (st->shards)
+		snprintf(part, sizeof(part), "%u/%u", st->shard, st->shards);
+	printf(" %8s", part);
+}
+
 /* The longest wait of all; "-" where nobody waits. */
 static void print_wait(const struct tsock_stats *st)
 {
@@ -450,6 +463,7 @@ static void print_row(struct listed *r)
 						       dt +
 					       0.5)),
 	       tsi_number_megabytes(mb, r->now.memory), threads);
+	print_part(&r->now);
 	print_wait(&r->now);
 }
 
@@ -477,8 +491,8 @@ int tsi_report_list(void)
 		l->row[i].answers = ask_listed(&l->row[i], &l->row[i].before);
 	}
 	nanosleep(&wait, NULL);
-	printf("%-20s %8s %12s %9s %10s %10s %8s  %s\n", "STREAM", "PID",
-	       "SAMPLES", "CONSUMERS", "IMAGES/S", "MEMORY", "THREADS",
+	printf("%-20s %8s %12s %9s %10s %10s %8s %8s  %s\n", "STREAM", "PID",
+	       "SAMPLES", "CONSUMERS", "IMAGES/S", "MEMORY", "THREADS", "PART",
 	       "WAITS FOR");
 	for (unsigned i = 0; i < l->n; i++)
 		print_row(&l->row[i]);

@@ -352,9 +352,12 @@ kill -CONT "$pid"
 grep -Eq "/imagenet +does not answer" "$work/out"
 result $? '--list shows that one was stopped' "$(cat "$work/out")"
 start_first=$pid
-"$producer" "${set[@]}" "${small[@]}" --split val --quiet 2>"$work/err" &
+"$producer" "${set[@]}" "${small[@]}" --split val --shard 1-2/4 --quiet \
+	2>"$work/err" &
 second=$!
 await_listed imagenet-val
+grep -Eq '^imagenet-val .* 1-2/4  -$' "$work/out"
+result $? '--list shows which part a stream is' "$(cat "$work/out")"
 timeout 90 "$seen" imagenet-val 5 1 >"$work/out" 2>&1
 result $? 'the val split is another stream' "$(cat "$work/out" "$work/err")"
 kill "$second"

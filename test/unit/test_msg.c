@@ -134,6 +134,9 @@ static void draw_stats(struct tsock_stats *s)
 	for (unsigned i = 0; i < s->nwaits; i++)
 		draw_wait(&s->wait[i]);
 	s->bad_files = draw();
+	s->shard = (uint32_t)draw();
+	s->shard_ranks = (uint32_t)draw();
+	s->shards = (uint32_t)draw();
 }
 
 /* A valid message; every byte that isn't set is zero, so memcmp can judge. */

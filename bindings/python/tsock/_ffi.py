@@ -176,6 +176,10 @@ class Stats(Sized):
         ("reserved", c_uint32),
         ("wait", Wait * STATS_WAITS),
         ("bad_files", c_uint64),
+        ("shard", c_uint32),
+        ("shard_ranks", c_uint32),
+        ("shards", c_uint32),
+        ("reserved2", c_uint32),
     ]
 
 

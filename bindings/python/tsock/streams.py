@@ -62,6 +62,8 @@ def query(
     read_bytes  of the data set, by this producer
     bad_samples samples that a substitute stands in for
     bad_files   files that are known to be bad
+    shard, shard_ranks, shards
+                which part of the epochs the stream is; shards 0: all
     memory      bytes in rings
     views       other dtypes or layouts that are made for readers now
     consumers   readers
@@ -166,7 +168,7 @@ def is_running(name: str) -> bool:
 def stats_dict(stats: _ffi.Stats) -> dict[str, Any]:
     """The members of the struct; rows, a dict for each reader; and waits, a
     dict for each long wait."""
-    skip = ("size", "reserved", "row", "nrows", "wait", "nwaits")
+    skip = ("size", "reserved", "reserved2", "row", "nrows", "wait", "nwaits")
     result = _members(stats, skip)
     result["rows"] = [
         _members(stats.row[i], ("reserved",))
