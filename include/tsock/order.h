@@ -148,7 +148,8 @@ struct tsock_rank_opts {
 	uint32_t batch_size; /* samples per batch of one rank, at least 1 */
 	uint32_t flags;      /* TSOCK_DROP_LAST, TSOCK_EVEN */
 	uint32_t sequential; /* 1: an evaluation stream */
-	uint64_t padding;    /* of an epoch: tsock_part_padding() */
+	uint64_t padding;    /* of an epoch: tsock_part_padding(), or with
+			      * TSOCK_DROP_LAST tsock_part_last_row() */
 };
 #define TSOCK_RANK_OPTS_INIT \
 	{ \
@@ -205,6 +206,16 @@ struct tsock_part_opts {
 TSOCK_API uint64_t tsock_part_len(const struct tsock_part_opts *opts);
 TSOCK_API uint64_t tsock_part_padding(const struct tsock_part_opts *opts,
 				      uint64_t epoch);
+
+/*
+ * How many samples the part's last row (one for each of its ranks) has in an
+ * epoch, if it isn't whole in all parts; else 0.  With TSOCK_DROP_LAST this row
+ * doesn't count, so that all ranks drop the same batches, and those that the
+ * ranks of one producer drop.  0, and a message, where the options name no
+ * part.
+ */
+TSOCK_API uint64_t tsock_part_last_row(const struct tsock_part_opts *opts,
+				       uint64_t epoch);
 
 /*
  * *position is how far all parts together have come in the whole order of an

@@ -99,17 +99,20 @@ int tsi_description_joins(const struct tsi_msg_stream *s,
 int tsi_description_fills_batch(const struct tsi_msg_stream *s,
 				const struct tsock_opts *o, const char *name)
 {
-	uint64_t world = o->world ? o->world : 1;
+	uint64_t world = o->world ? o->world : 1, len = s->epoch_len, whole;
+	struct tsi_part part;
 
-	if (!(o->flags & TSOCK_DROP_LAST) ||
-	    o->batch_size * world <= s->epoch_len)
+	tsi_description_part(s, &part, &whole);
+	if (whole)
+		len -= tsi_part_last_row(&part, whole, s->start_epoch + 1);
+	if (!(o->flags & TSOCK_DROP_LAST) || o->batch_size * world <= len)
 		return 0;
 	return tsi_err(TSOCK_EREFUSED,
 		       "batch_size %u%s is larger than an epoch of the stream "
 		       "'%s', which has %llu samples: with drop_last "
 		       "(TSOCK_DROP_LAST) no epoch would have a batch",
 		       o->batch_size, world > 1 ? " for each rank" : "", name,
-		       (unsigned long long)s->epoch_len);
+		       (unsigned long long)len);
 }
 
 void tsi_description_info(const struct tsi_msg_stream *s,

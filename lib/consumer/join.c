@@ -102,7 +102,7 @@ static uint32_t own_of(const struct tsock *t)
 	if (t->phase == TSI_PHASE_LOST)
 		block = tsi_progress_block(p);
 	/* Its first epoch is filled up otherwise than all others. */
-	if (t->stream.start && ranks->once)
+	if (t->stream.start && (ranks->once || ranks->drop_last))
 		return 0;
 	if (ranks->world < 2 || !tsi_negotiate_view(&t->negotiation)->gpu ||
 	    t->opts.join != TSOCK_JOIN_EPOCH || !t->stream.resumable ||

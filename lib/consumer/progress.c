@@ -29,8 +29,14 @@ static void set_padding(struct tsi_progress *p)
 
 	if (epoch == TSI_PROGRESS_NONE)
 		epoch = p->part.start_epoch + 1;
+	p->ranks.padding = 0;
+	/* An epoch that begins at a segment ends before one, amid the order. */
+	if (!p->whole || p->end % p->epoch_len)
+		return;
 	p->ranks.padding =
-		p->whole ? tsi_part_padding(&p->part, p->whole, epoch) : 0;
+		p->ranks.drop_last
+			? tsi_part_last_row(&p->part, p->whole, epoch)
+			: tsi_part_padding(&p->part, p->whole, epoch);
 }
 
 void tsi_progress_set_ranks(struct tsi_progress *p, struct tsi_ranks ranks)

@@ -99,6 +99,14 @@ uint64_t tsi_part_padding(const struct tsi_part *p, uint64_t whole,
 	return over < ranks_of(p) ? over : ranks_of(p);
 }
 
+uint64_t tsi_part_last_row(const struct tsi_part *p, uint64_t whole,
+			   uint64_t epoch)
+{
+	if (!p->world || (whole - start_of(p, epoch)) % p->world == 0)
+		return 0;
+	return ranks_of(p);
+}
+
 uint64_t tsi_part_at(const struct tsi_part *p, uint64_t whole, uint64_t epoch,
 		     uint64_t position)
 {
@@ -198,6 +206,16 @@ uint64_t tsock_part_padding(const struct tsock_part_opts *opts, uint64_t epoch)
 	if (options("tsock_part_padding", opts, &p, &whole))
 		return 0;
 	return tsi_part_padding(&p, whole, epoch);
+}
+
+uint64_t tsock_part_last_row(const struct tsock_part_opts *opts, uint64_t epoch)
+{
+	struct tsi_part p;
+	uint64_t whole;
+
+	if (options("tsock_part_last_row", opts, &p, &whole))
+		return 0;
+	return tsi_part_last_row(&p, whole, epoch);
 }
 
 int tsock_part_position(const struct tsock_part_opts *opts, uint64_t epoch,

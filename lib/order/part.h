@@ -13,7 +13,9 @@
  * All parts have ceil(whole / world) rows, so all ranks have equally many
  * samples.  Positions beyond the whole order's end are those of its beginning,
  * as DistributedSampler pads; they are the last ones of a part (its padding), so
- * whoever has to read each sample once leaves them out.
+ * whoever has to read each sample once leaves them out.  Where the last batch is
+ * dropped if it is short, it is short for the ranks of all parts or of none: the
+ * last row doesn't count if it isn't whole in all of them.
  *
  * One epoch may be dealt anew from a position on: its row k has the positions
  * start + k * world + first and so on.  These rows are the epoch's last ones,
@@ -54,6 +56,10 @@ uint64_t tsi_part_begin(const struct tsi_part *p, uint64_t whole,
 /* How many of the last ones have samples of other positions. */
 uint64_t tsi_part_padding(const struct tsi_part *p, uint64_t whole,
 			  uint64_t epoch);
+
+/* How many the last row has, if it isn't whole in all parts; else 0. */
+uint64_t tsi_part_last_row(const struct tsi_part *p, uint64_t whole,
+			   uint64_t epoch);
 
 /* Which position of the whole order a position of the part has. */
 uint64_t tsi_part_at(const struct tsi_part *p, uint64_t whole, uint64_t epoch,

@@ -34,7 +34,7 @@ static uint64_t last_part(const struct tsi_ranks *p, uint64_t left,
 
 static uint64_t without_padding(const struct tsi_ranks *p, uint64_t n)
 {
-	if (!p->once)
+	if (!p->once && !p->drop_last)
 		return n;
 	return n > p->padding ? n - p->padding : 0;
 }

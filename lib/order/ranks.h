@@ -10,7 +10,8 @@
  * m mod R of which have one more.  DistributedSampler gives each rank as many.
  *
  * A part of a stream (part.h) may be filled up at an epoch's end with samples
- * that other parts have.  Who reads each sample once leaves these out.
+ * that other parts have.  Who reads each sample once leaves these out, and who
+ * drops short batches all of the last row that has some of them in any part.
  */
 #ifndef TSI_ORDER_RANKS_H
 #define TSI_ORDER_RANKS_H
@@ -23,7 +24,8 @@ struct tsi_ranks {
 	bool once;            /* each sample once, not equal numbers */
 	bool drop_last;       /* no batch is shorter than the others */
 	uint64_t batch;       /* b */
-	uint64_t padding;     /* of the epoch's last samples: see above */
+	uint64_t padding;     /* of the epoch's last samples, with once or
+			       * drop_last: see above */
 };
 
 /*

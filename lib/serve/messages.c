@@ -67,9 +67,12 @@ static void fill_part(struct tsi_messages *t, const struct tsock_serve_opts *o)
 	m->whole_len = o->whole_len;
 	m->start_epoch = part.start_epoch;
 	m->start = part.start;
-	if (o->whole_len)
-		t->padding = tsi_part_padding(&part, o->whole_len,
-					      part.start_epoch + 1);
+	if (!o->whole_len)
+		return;
+	t->padding =
+		tsi_part_padding(&part, o->whole_len, part.start_epoch + 1);
+	t->last_row =
+		tsi_part_last_row(&part, o->whole_len, part.start_epoch + 1);
 }
 
 static void fill_stream(struct tsi_messages *t,
@@ -261,7 +264,8 @@ static struct tsi_ranks part_of(const struct tsi_messages *t,
 		.once = j->own & TSI_OWN_ONCE,
 		.drop_last = j->own & TSI_OWN_DROP_LAST,
 		.batch = j->batch_size,
-		.padding = t->padding,
+		.padding =
+			j->own & TSI_OWN_DROP_LAST ? t->last_row : t->padding,
 	};
 }
 

@@ -32,7 +32,7 @@ struct tsi_messages {
 	struct tsi_waits *waits;
 	struct tsi_tables *tables;
 	struct tsi_msg_stream stream; /* the reply to HELLO */
-	uint64_t padding;             /* of the epochs of a part: part.h */
+	uint64_t padding, last_row;   /* of the epochs of a part: part.h */
 	uint8_t *meta;                /* class names and other texts */
 	struct tsi_warnings warnings;
 };

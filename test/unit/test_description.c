@@ -87,6 +87,62 @@ static void a_field_that_can_not_be_is_named(void **state)
 	makes_no_sense(&s, "of 'flowers' describes field 0 in");
 }
 
+static void a_part_that_can_not_be_makes_no_sense(void **state)
+{
+	struct tsi_msg_stream part = stream(), s;
+
+	(void)state;
+	part.epoch_len = 6;
+	part.shard = 1;
+	part.shard_ranks = 2;
+	part.shards = 3;
+	part.whole_len = 8;
+	part.start = 7;
+	is_good(&part);
+	s = part;
+	s.shard = 2;
+	makes_no_sense(&s, "makes no sense");
+	s = part;
+	s.whole_len = 10;
+	makes_no_sense(&s, "makes no sense");
+	s.whole_len = UINT64_MAX;
+	makes_no_sense(&s, "makes no sense");
+	/* How long it is may not be known, but then nothing of it is. */
+	s.whole_len = 0;
+	makes_no_sense(&s, "makes no sense");
+	s.start = 0;
+	is_good(&s);
+	s = part;
+	s.start = 8;
+	makes_no_sense(&s, "makes no sense");
+}
+
+/* It would have to leave out samples amid its epochs. */
+static void a_filled_up_part_is_not_evaluated_from_a_segment_on(void **state)
+{
+	struct tsock_opts o = { .join = TSOCK_JOIN_SEGMENT };
+	struct tsi_msg_stream s = stream();
+
+	(void)state;
+	s.epoch_len = 6;
+	s.shard = 1;
+	s.shard_ranks = 2;
+	s.shards = 3;
+	s.whole_len = 8;
+	assert_int_equal(tsi_description_joins(&s, &o, "x"), 0);
+	s.sequential = 1;
+	assert_int_equal(tsi_description_joins(&s, &o, "x"), TSOCK_EREFUSED);
+	assert_non_null(strstr(tsock_errmsg(), "TSOCK_EVEN"));
+	o.flags = TSOCK_EVEN;
+	assert_int_equal(tsi_description_joins(&s, &o, "x"), 0);
+	o.flags = 0;
+	s.shard = 0;
+	assert_int_equal(tsi_description_joins(&s, &o, "x"), 0);
+	s.shard = 1;
+	o.join = TSOCK_JOIN_EPOCH;
+	assert_int_equal(tsi_description_joins(&s, &o, "x"), 0);
+}
+
 static void a_batch_is_not_larger_than_the_stream_allows(void **state)
 {
 	struct tsi_msg_stream s = stream();
@@ -124,6 +180,17 @@ static void each_rank_has_a_batch(void **state)
 			 TSOCK_EREFUSED);
 	assert_non_null(strstr(tsock_errmsg(), "1000 for each rank is larger"));
 	o.batch_size = 500;
+	assert_int_equal(tsi_description_fills_batch(&s, &o, "x"), 0);
+	/* A part's last row, which isn't whole, is dropped, too. */
+	s.epoch_len = 1000;
+	s.shards = 4;
+	s.shard_ranks = 2;
+	s.whole_len = 1999;
+	assert_int_equal(tsi_description_check(&s, "x"), 0);
+	assert_int_equal(tsi_description_fills_batch(&s, &o, "x"),
+			 TSOCK_EREFUSED);
+	assert_non_null(strstr(tsock_errmsg(), "has 998 samples"));
+	o.batch_size = 499;
 	assert_int_equal(tsi_description_fills_batch(&s, &o, "x"), 0);
 	/* Their product is more than 32 bits have. */
 	o.batch_size = UINT32_C(1) << 31;
@@ -184,6 +251,9 @@ int main(void)
 		cmocka_unit_test(a_description_that_can_be_is_taken),
 		cmocka_unit_test(numbers_that_can_not_be_are_refused),
 		cmocka_unit_test(a_field_that_can_not_be_is_named),
+		cmocka_unit_test(a_part_that_can_not_be_makes_no_sense),
+		cmocka_unit_test(
+			a_filled_up_part_is_not_evaluated_from_a_segment_on),
 		cmocka_unit_test(a_batch_is_not_larger_than_the_stream_allows),
 		cmocka_unit_test(each_rank_has_a_batch),
 		cmocka_unit_test(all_is_told),

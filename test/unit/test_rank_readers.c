@@ -409,9 +409,9 @@ static void the_first_rank_reads_at_once_and_then_waits(void **state)
 	assert_in_range(read_all(t[1]), 401, 512);
 	assert_int_equal(tsock_waits_for(t[1], 60000, text, sizeof(text)), 0);
 	assert_string_equal(
-		text, "rank 0 of 3 of its job, which has not begun epoch 0 "
-		      "(not connected); a loader that reads everything alone: "
-		      "rank=0, world_size=1");
+		text, "ranks 0, 2 of 3 of its job, which have not begun epoch "
+		      "0 (none is connected); a loader that reads everything "
+		      "alone: rank=0, world_size=1");
 	for (unsigned r = 0; r < RANKS; r += 2) {
 		k.rank = r;
 		t[r] = open_rank(&k);

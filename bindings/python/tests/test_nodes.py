@@ -123,7 +123,7 @@ def test_nodes_evaluate_evenly_if_they_are_asked(cluster, places):
     assert {i for r in found for b in r[1][0] for i in b} == {*range(N)}
 
 
-@pytest.mark.parametrize("batch", [7, 17, 51])
+@pytest.mark.parametrize("batch", [7, 17])
 def test_nodes_drop_what_one_stream_would_drop(cluster, batch):
     """Also where each node's part would have another batch, of its padding."""
     places = PLACES["1 + 3"]
@@ -136,6 +136,17 @@ def test_nodes_drop_what_one_stream_would_drop(cluster, batch):
         assert {len(rank) for rank in ranks} == {whole}
         assert steps(ranks) == blocks(found[0][0][epoch], 4 * batch)[:whole]
     assert {rank[3] for rank in found} == {whole}
+
+
+def test_nodes_without_a_full_batch_are_refused(cluster):
+    """As of one stream; a node's part alone would have one, of its padding."""
+    assert N < 4 * 51 <= 4 * -(-N // 4)
+    found = cluster.run(
+        PLACES["1 + 3"], two_epochs, batch_size=51, drop_last=True
+    )
+    for error in found:
+        assert isinstance(error, tsock.errors.Refused)
+        assert "no epoch would have a batch" in str(error)
 
 
 def test_bytes_are_those_of_one_stream(cluster):

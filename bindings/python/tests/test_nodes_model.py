@@ -62,7 +62,7 @@ def read(rank, order, epoch, position):
         size,
         rank.drops,
         rank.once,
-        padding=of.padding(epoch),
+        padding=of.padding(epoch, rank.drops),
     )
     mine = list(here.part(order[rank.here(epoch, position) :]))
     return [mine[at : at + size] for at in range(0, len(mine), size)]

@@ -204,6 +204,23 @@ def test_evaluating_ranks_may_have_equally_many(serve, ranks):
     assert batches == [sum(map(bool, counts)) for counts in seen]
 
 
+def test_parts_drop_what_one_stream_drops(serve, ranks):
+    """51 rows are three batches of 17, but the last one isn't whole."""
+    parts = {"a": (0, 0), "b": (1, 3)}
+    serve("--seed", 3, name="one")
+    serve_parts(serve, parts, 4, "--seed", 3)
+    one = ranks({"one": (0, 0)})
+    job = ranks(parts, flags=_ffi.DROP_LAST, batch=17)
+    for rank in one + job:
+        rank.begin()
+    whole = whole_epoch(one)
+    for at in (0, 68):
+        assert sorted(step(job)) == sorted(whole[at : at + 68])
+    assert step(job) == []
+    assert {rank.place() for rank in job} == {(0, N)}
+    assert {lib.tsock_epoch_batches(rank.handle) for rank in job} == {2}
+
+
 def test_the_order_of_a_part_can_be_told(serve, ranks):
     serve("--shard", "1-2/4", "--seed", 2, "--start", "1:9", name="a")
     (rank,) = ranks({"a": (0, 0)})

@@ -428,6 +428,7 @@ TABLE = {
     "tsock_rank_batches": (c_uint64, [POINTER(RankOpts), c_uint64]),
     "tsock_part_len": (c_uint64, [POINTER(PartOpts)]),
     "tsock_part_padding": (c_uint64, [POINTER(PartOpts), c_uint64]),
+    "tsock_part_last_row": (c_uint64, [POINTER(PartOpts), c_uint64]),
     "tsock_part_position": (
         c_int,
         [POINTER(PartOpts), c_uint64, c_uint64, POINTER(c_uint64)],

@@ -425,7 +425,7 @@ class DataLoader(LikeTorch, HasProgress, Generic[_Batch]):
             last = at.layout.last_in_order if at.layout else 0
             part: ranks.Ranks = NodeRanks(of, here.rank, last, *size)
         else:
-            padding = of.usual_padding if of else 0
+            padding = of.usual_padding(self.drop_last) if of else 0
             part = ranks.Ranks(here.rank, here.world, *size, padding)
         subset = request.subset
         if subset:

@@ -76,14 +76,18 @@ class PartOf(NamedTuple):
         )
         return None if code else found.value
 
-    def padding(self, epoch: int) -> int:
-        found: int = _lib.tsock_part_padding(byref(self._opts()), epoch)
+    def padding(self, epoch: int, drop_last: bool) -> int:
+        """What doesn't count of the part's end, where samples come once or
+        short batches are dropped."""
+        how = _lib.tsock_part_padding
+        if drop_last:
+            how = _lib.tsock_part_last_row
+        found: int = how(byref(self._opts()), epoch)
         return found
 
-    @property
-    def usual_padding(self) -> int:
+    def usual_padding(self, drop_last: bool) -> int:
         """That of all epochs but the one that is dealt anew."""
-        return self.padding(self.start_epoch + 1)
+        return self.padding(self.start_epoch + 1, drop_last)
 
 
 def start_for(of: PartOf, epoch: int, position: int) -> Optional[Start]:
@@ -160,7 +164,7 @@ class NodeRanks(Ranks):
             self.drops,
             self.once,
             self.even,
-            stream.padding(epoch),
+            stream.padding(epoch, self.drops),
         )
         if epoch == stream.start_epoch and stream.start:
             order = order[self.here(epoch, stream.start) :]

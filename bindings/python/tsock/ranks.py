@@ -177,7 +177,7 @@ class Ranks:
         self.rank, self.world, self.batch = rank, world, batch
         self.block = world * batch  # samples that all ranks read in a batch
         # The last samples of an epoch that other parts have, left out here.
-        self.padding = padding if once else 0
+        self.padding = padding if once or drop_last else 0
         self._opts = _ffi.RankOpts(
             rank=rank,
             world=world,
