@@ -58,6 +58,34 @@ static void tsock_order_at_case(void)
 
 ONLY(tsock_rank_batches, wrong_is(tsock_rank_batches(NULL, 1), 0))
 
+ONLY(tsock_part_len, wrong_is(tsock_part_len(NULL), 0))
+ONLY(tsock_part_padding, wrong_is(tsock_part_padding(NULL, 0), 0))
+ONLY(tsock_part_last_row, wrong_is(tsock_part_last_row(NULL, 0), 0))
+
+static void tsock_part_position_case(void)
+{
+	struct tsock_part_opts o = TSOCK_PART_OPTS_INIT;
+	uint64_t position;
+
+	o.whole_len = 1;
+	wrong(tsock_part_position(NULL, 0, 0, &position));
+	wrong(tsock_part_position(&o, 0, 0, NULL));
+	o.size = 0;
+	wrong(tsock_part_position(&o, 0, 0, &position));
+}
+
+static void tsock_part_samples_case(void)
+{
+	struct tsock_part_opts o = TSOCK_PART_OPTS_INIT;
+	uint64_t samples;
+
+	o.whole_len = 1;
+	wrong(tsock_part_samples(NULL, 0, 0, &samples));
+	wrong(tsock_part_samples(&o, 0, 0, NULL));
+	o.size = 0;
+	wrong(tsock_part_samples(&o, 0, 0, &samples));
+}
+
 ONLY(tsock_ragged_bytes, wrong_is(tsock_ragged_bytes(NULL, NULL, 0), 0))
 
 static void tsock_ragged_write_case(void)
@@ -138,15 +166,31 @@ ONLY(tsock_abi_version, tsock_abi_version())
 ONLY(tsock_version_string, assert_non_null(tsock_version_string()))
 
 const struct pointer_case pointer_cases_alone[] = {
-	CASE(tsock_abi_version),    CASE(tsock_version_string),
-	CASE(tsock_errmsg),         CASE(tsock_strerror),
-	CASE(tsock_set_logger),     CASE(tsock_dtype_size),
-	CASE(tsock_list),           CASE(tsock_devices),
-	CASE(tsock_order_len),      CASE(tsock_order),
-	CASE(tsock_order_at),       CASE(tsock_rank_next),
-	CASE(tsock_rank_batches),   CASE(tsock_ragged_bytes),
-	CASE(tsock_ragged_write),   CASE(tsock_ragged_read),
-	CASE(tsock_ragged_nest),    CASE(tsock_table_open),
-	CASE(tsock_table_get_info), CASE(tsock_table_text),
-	CASE(tsock_table_close),    { NULL, NULL },
+	CASE(tsock_abi_version),
+	CASE(tsock_version_string),
+	CASE(tsock_errmsg),
+	CASE(tsock_strerror),
+	CASE(tsock_set_logger),
+	CASE(tsock_dtype_size),
+	CASE(tsock_list),
+	CASE(tsock_devices),
+	CASE(tsock_order_len),
+	CASE(tsock_order),
+	CASE(tsock_order_at),
+	CASE(tsock_rank_next),
+	CASE(tsock_rank_batches),
+	CASE(tsock_ragged_bytes),
+	CASE(tsock_ragged_write),
+	CASE(tsock_ragged_read),
+	CASE(tsock_ragged_nest),
+	CASE(tsock_table_open),
+	CASE(tsock_table_get_info),
+	CASE(tsock_table_text),
+	CASE(tsock_table_close),
+	CASE(tsock_part_len),
+	CASE(tsock_part_padding),
+	CASE(tsock_part_last_row),
+	CASE(tsock_part_position),
+	CASE(tsock_part_samples),
+	{ NULL, NULL },
 };

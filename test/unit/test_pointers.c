@@ -72,6 +72,7 @@ ONLY(tsock_identity, wrong_is(tsock_identity(NULL), NULL))
 ONLY(tsock_class_name, wrong_is(tsock_class_name(NULL, 0), NULL))
 ONLY(tsock_begin, wrong(tsock_begin(NULL)))
 ONLY(tsock_begin_timed, wrong(tsock_begin_timed(NULL, 0)))
+ONLY(tsock_begin_from, wrong(tsock_begin_from(NULL, 0, 0)))
 
 static void tsock_next_case(void)
 {
@@ -317,6 +318,7 @@ static const struct pointer_case cases[] = {
 	CASE(tsock_class_name),
 	CASE(tsock_identity),
 	CASE(tsock_begin_timed),
+	CASE(tsock_begin_from),
 	CASE(tsock_begin),
 	CASE(tsock_next),
 	CASE(tsock_batch_count),
