@@ -171,7 +171,7 @@ static void memory_that_there_is_is_shared(void **state)
 	start = (void *)((char *)m.base + 4096);
 	start[1] = sizeof("even");
 	start[2] = 15; /* the last byte, a zero */
-	start[3] = 16;
+	start[3] = 17;
 	start[4] = UINT64_MAX;
 	fd_of_files = m.fd;
 	t = open_table(TSOCK_TABLE_FILES);
