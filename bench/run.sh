@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # run.sh - run one benchmark, or all:
-# run.sh decode|entropy|pixels|packed|fast|read|claims|handoff|share|scale|gpu|against|cores|start|scripts|serve|batch|recipes|formats|data|all
+# run.sh decode|entropy|pixels|packed|fast|read|order|claims|handoff|share|scale|gpu|against|cores|start|scripts|serve|batch|recipes|formats|data|all
 # run.sh compare|jobs [PEER...], which all leaves out
 #
 # Builds nothing: `make bench` and `make bench-NAME` do, and call this.
@@ -97,6 +97,10 @@ bench()
 		need "$B/bench/read"
 		real
 		"$B/bench/read" "$data"
+		;;
+	order)
+		need "$B/bench/order"
+		"$B/bench/order"
 		;;
 	claims)
 		need "$B/bench/claims"
@@ -198,7 +202,7 @@ bench()
 		;;
 	*)
 		echo "usage: bench/run.sh" \
-			"decode|entropy|pixels|packed|fast|read|claims|handoff|share|scale|gpu|against|cores|start|scripts|serve|batch|recipes|formats|data|all" \
+			"decode|entropy|pixels|packed|fast|read|order|claims|handoff|share|scale|gpu|against|cores|start|scripts|serve|batch|recipes|formats|data|all" \
 			"or compare|jobs [PEER...]" >&2
 		return 2
 		;;
@@ -234,7 +238,7 @@ awk -v cpus="$(nproc)" '$1 > 0.5 * cpus { print "note: load average " $1 \
 	": others use this machine, expect noise" }' /proc/loadavg
 case ${1:-all} in
 all)
-	for name in decode entropy pixels packed fast read claims handoff share scale gpu \
+	for name in decode entropy pixels packed fast read order claims handoff share scale gpu \
 		against cores start scripts serve batch recipes formats data; do
 		one $name
 	done

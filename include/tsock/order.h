@@ -26,12 +26,12 @@ extern "C" {
 
 /*
  * PHILOX      For each epoch another shuffle, by the seed.  From 65,536 samples
- *             on it is a permutation that is evaluated at a position: a Feistel
- *             network, whose rounds are those of Philox (Salmon, Moraes, Dror,
- *             Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011);
- *             lib/order/permutation.h defines it.  Fewer samples are shuffled by
- *             Fisher and Yates's method, by numbers of Philox4x32-10, in a range
- *             as Lemire has it ("Fast random integer generation in an interval",
+ *             on it is a permutation that is evaluated at a position, a Feistel
+ *             network that lib/order/permutation.h defines.  Its keys are numbers
+ *             of Philox4x32-10 (Salmon, Moraes, Dror, Shaw, "Parallel random
+ *             numbers: as easy as 1, 2, 3", SC 2011).  Fewer samples are shuffled
+ *             by Fisher and Yates's method, by such numbers in a range as Lemire
+ *             has it ("Fast random integer generation in an interval",
  *             ACM TOMACS 29, 2019).  The same holds for a segment by its length.
  *             There are up to 2^62 samples.
  * TORCH       What PyTorch visits in the epoch-th full pass over

@@ -18,16 +18,17 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
  * The network
  */
 
-static uint32_t word(uint32_t x, uint32_t t, uint32_t key)
+static uint32_t mix(uint32_t x, uint32_t m)
 {
-	for (unsigned i = 0; i < TSI_PERMUTATION_MIXES; i++) {
-		uint64_t p = (uint64_t)x * TSI_PERMUTATION_M;
+	x *= m;
+	return x ^ x >> TSI_PERMUTATION_SHIFT;
+}
 
-		x = (uint32_t)(p >> 32) ^ key ^ t;
-		t = (uint32_t)p;
-		key += TSI_PERMUTATION_W;
-	}
-	return x;
+static uint32_t word(uint32_t v, uint32_t first, uint32_t second)
+{
+	uint32_t x = mix(v ^ first, TSI_PERMUTATION_M0) ^ second;
+
+	return mix(mix(x, TSI_PERMUTATION_M1), TSI_PERMUTATION_M2);
 }
 
 /* v below m, and another number below m is added to it. */
@@ -43,8 +44,8 @@ static void pass(const struct tsi_permutation *p, const uint32_t *key,
 	uint32_t r = *row, c = *column;
 
 	for (uint32_t i = 0; i < TSI_PERMUTATION_ROUNDS; i += 2) {
-		r = add(r, word(c, key[2] + i, key[0]), p->rows);
-		c = add(c, word(r, key[3] + i + 1, key[1]), p->columns);
+		r = add(r, word(c, key[0], key[2] + i), p->rows);
+		c = add(c, word(r, key[1], key[3] + i + 1), p->columns);
 	}
 	*row = r;
 	*column = c;

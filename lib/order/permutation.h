@@ -14,15 +14,18 @@
  * rows of the table's numbers are, so that is rare.
  *
  * f(i, v) is a 32-bit word w as w * m / 2^32 rounded down, m being rows or
- * columns.  w is the first word of Philox2x32 (Salmon, Moraes, Dror, Shaw,
- * "Parallel random numbers: as easy as 1, 2, 3", SC 2011) of MIXES rounds, with
- * the key key[i % 2] and the counter (v, key[2 + i % 2] + i).
+ * columns.  w is v xor key[i % 2], mixed by M0, xor (key[2 + i % 2] + i), mixed by
+ * M1 and then by M2, modulo 2^32: to mix is to multiply by the number, and to
+ * xor the product with itself shifted right by 15.  The key's words
+ * are Philox's (shuffle.h).  Words by five rounds of Philox2x32 gave no better
+ * counts and took three times as long.
  *
  * How many rounds: test/unit/test_permutation.c counts where numbers and pairs
  * of numbers go, at the least n.  Networks of 3 and 4 rounds are told from chance
- * by 6.5 million numbers, one of 5 not by 262 million; the theory asks for 5 or
- * 6 (Patarin, "Security of random Feistel schemes with 5 or more rounds", CRYPTO
- * 2004).  With 6 rounds a Philox of 2 is told from chance, one of 3 isn't.
+ * by 6.5 million numbers, one of 5 not by 98 million; the theory asks for 5 or 6
+ * (Patarin, "Security of random Feistel schemes with 5 or more rounds", CRYPTO
+ * 2004).  With 6 rounds, words of one product are told from chance, those of two
+ * aren't.
  */
 #ifndef TSI_ORDER_PERMUTATION_H
 #define TSI_ORDER_PERMUTATION_H

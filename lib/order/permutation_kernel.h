@@ -10,11 +10,12 @@
 #include "order/permutation.h"
 
 #define TSI_PERMUTATION_ROUNDS 6 /* an even number */
-#define TSI_PERMUTATION_MIXES 5
 
-/* Philox2x32's multiplier, and what is added to its key. */
-#define TSI_PERMUTATION_M 0xd256d193u
-#define TSI_PERMUTATION_W 0x9e3779b9u
+/* What a word is multiplied by, and by how much it is shifted each time. */
+#define TSI_PERMUTATION_M0 0x7feb352du
+#define TSI_PERMUTATION_M1 0x846ca68bu
+#define TSI_PERMUTATION_M2 0xd256d193u
+#define TSI_PERMUTATION_SHIFT 15
 
 #define TSI_PERMUTATION_STEP 16
 

@@ -85,11 +85,13 @@ struct tsi_order_piece tsi_places_piece(const struct tsi_places *p,
 					uint64_t epoch, uint64_t position)
 {
 	struct tsi_order_piece at = { .epoch = epoch, .len = p->order.count };
-	uint64_t len = tsi_order_len(&p->order);
-	uint64_t each = len / p->order.segments, more = len % p->order.segments;
+	uint64_t len, each, more;
 
 	if (!is_dealt(p))
 		return at;
+	len = tsi_order_len(&p->order);
+	each = len / p->order.segments;
+	more = len % p->order.segments;
 	at.segment = (uint32_t)(position / (each + 1));
 	/* Behind `more` segments of each + 1 there are those of each. */
 	if (at.segment >= more)

@@ -89,16 +89,17 @@ static void every_number_comes_once(void **state)
 		assert_all_come_once(n[k]);
 }
 
-static uint32_t word(uint32_t x, uint32_t t, uint32_t key)
+static uint32_t mix(uint32_t x, uint32_t m)
 {
-	for (unsigned i = 0; i < TSI_PERMUTATION_MIXES; i++) {
-		uint64_t p = (uint64_t)x * TSI_PERMUTATION_M;
+	x *= m;
+	return x ^ x >> TSI_PERMUTATION_SHIFT;
+}
 
-		x = (uint32_t)(p >> 32) ^ key ^ t;
-		t = (uint32_t)p;
-		key += TSI_PERMUTATION_W;
-	}
-	return x;
+static uint32_t word(uint32_t v, uint32_t first, uint32_t second)
+{
+	uint32_t x = mix(v ^ first, TSI_PERMUTATION_M0) ^ second;
+
+	return mix(mix(x, TSI_PERMUTATION_M1), TSI_PERMUTATION_M2);
 }
 
 /* v less another number below m, modulo m. */
@@ -119,9 +120,9 @@ static uint64_t place_of(const struct instance *i, uint64_t y)
 		uint32_t c = (uint32_t)(y % p->columns);
 
 		for (uint32_t k = TSI_PERMUTATION_ROUNDS; k > 0; k -= 2) {
-			c = less(c, word(r, i->key[3] + k - 1, i->key[1]),
+			c = less(c, word(r, i->key[1], i->key[3] + k - 1),
 				 p->columns);
-			r = less(r, word(c, i->key[2] + k - 2, i->key[0]),
+			r = less(r, word(c, i->key[0], i->key[2] + k - 2),
 				 p->rows);
 		}
 		y = (uint64_t)r * p->columns + c;
@@ -226,7 +227,7 @@ static void every_level_gives_the_numbers_of_plain_c(void **state)
  *
  * Each count is compared with its expectation.  For a uniform permutation the
  * results below would be those of a normal distribution; a network of 4 rounds,
- * or a Philox of 2, has some beyond 20.
+ * or words of one product, have some beyond 20.
  */
 
 #define EPOCHS 10

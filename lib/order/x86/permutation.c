@@ -2,9 +2,7 @@
 /*
  * permutation.c - the network of sixteen numbers at once with AVX2.
  *
- * A lane of 64 bits has a row, a column or a word in its lower half.  Rows and
- * columns have zeros above it; what is above a word doesn't matter to the
- * multiplications.
+ * A lane of 32 bits has a row, a column or a word.
  */
 #include "order/permutation_kernel.h"
 
@@ -13,66 +11,60 @@
 #define AVX2 __attribute__((target("avx2")))
 #define INLINE AVX2 __attribute__((always_inline)) static inline
 
-#define VECTORS 4 /* of four numbers */
+#define VECTORS 2 /* of eight numbers */
 
-_Static_assert(TSI_PERMUTATION_STEP == 4 * VECTORS, "a step is all of them");
+_Static_assert(TSI_PERMUTATION_STEP == 8 * VECTORS, "a step is all of them");
 
-struct four {
+struct some {
 	__m256i v[VECTORS];
 };
 
 INLINE __m256i all(uint32_t word)
 {
-	return _mm256_set1_epi64x((int64_t)word);
+	return _mm256_set1_epi32((int)word);
 }
 
-INLINE struct four load(const uint32_t *v)
+INLINE struct some load(const uint32_t *v)
 {
-	struct four f;
+	struct some s;
 
 	for (unsigned i = 0; i < VECTORS; i++)
-		f.v[i] = _mm256_cvtepu32_epi64(_mm_loadu_si128(
-			(const __m128i *)(const void *)(v + 4 * i)));
-	return f;
+		s.v[i] = _mm256_loadu_si256(
+			(const __m256i *)(const void *)(v + 8 * i));
+	return s;
 }
 
-INLINE void store(const struct four *f, uint32_t *v)
+INLINE void store(const struct some *s, uint32_t *v)
 {
-	const __m256i even = _mm256_setr_epi32(0, 2, 4, 6, 0, 2, 4, 6);
-
 	for (unsigned i = 0; i < VECTORS; i++)
-		_mm_storeu_si128(
-			(__m128i *)(void *)(v + 4 * i),
-			_mm256_castsi256_si128(
-				_mm256_permutevar8x32_epi32(f->v[i], even)));
+		_mm256_storeu_si256((__m256i *)(void *)(v + 8 * i), s->v[i]);
+}
+
+INLINE __m256i mix(__m256i x, uint32_t m)
+{
+	x = _mm256_mullo_epi32(x, all(m));
+	return _mm256_xor_si256(x, _mm256_srli_epi32(x, TSI_PERMUTATION_SHIFT));
+}
+
+/* The upper halves of the products. */
+INLINE __m256i times(__m256i x, __m256i m)
+{
+	__m256i even = _mm256_srli_epi64(_mm256_mul_epu32(x, m), 32);
+	__m256i odd = _mm256_mul_epu32(_mm256_srli_epi64(x, 32), m);
+
+	return _mm256_blend_epi32(even, odd, 0xaa);
 }
 
 /* to += f(from), modulo m. */
-INLINE void round_of(struct four *to, const struct four *from, uint32_t t,
-		     uint32_t key, __m256i m)
+INLINE void round_of(struct some *to, const struct some *from, uint32_t first,
+		     uint32_t second, __m256i m)
 {
-	struct four x = *from, low;
-
-	for (unsigned i = 0; i < VECTORS; i++)
-		low.v[i] = all(t);
-	for (unsigned r = 0; r < TSI_PERMUTATION_MIXES; r++) {
-		__m256i k = all(key + r * TSI_PERMUTATION_W);
-
-		for (unsigned i = 0; i < VECTORS; i++) {
-			__m256i p = _mm256_mul_epu32(x.v[i],
-						     all(TSI_PERMUTATION_M));
-
-			x.v[i] = _mm256_xor_si256(
-				_mm256_xor_si256(_mm256_srli_epi64(p, 32), k),
-				low.v[i]);
-			low.v[i] = p;
-		}
-	}
 	for (unsigned i = 0; i < VECTORS; i++) {
-		__m256i sum = _mm256_add_epi32(
-			to->v[i],
-			_mm256_srli_epi64(_mm256_mul_epu32(x.v[i], m), 32));
+		__m256i x = _mm256_xor_si256(from->v[i], all(first)), sum;
 
+		x = _mm256_xor_si256(mix(x, TSI_PERMUTATION_M0), all(second));
+		x = mix(mix(x, TSI_PERMUTATION_M1), TSI_PERMUTATION_M2);
+		sum = _mm256_add_epi32(to->v[i], times(x, m));
 		/* Below m, sum - m is more than sum. */
 		to->v[i] = _mm256_min_epu32(sum, _mm256_sub_epi32(sum, m));
 	}
@@ -84,11 +76,11 @@ AVX2 static void run(const struct tsi_permutation *p, const uint32_t *key,
 	const __m256i rows = all(p->rows), columns = all(p->columns);
 
 	for (unsigned at = 0; at < n; at += TSI_PERMUTATION_STEP) {
-		struct four r = load(row + at), c = load(column + at);
+		struct some r = load(row + at), c = load(column + at);
 
 		for (uint32_t i = 0; i < TSI_PERMUTATION_ROUNDS; i += 2) {
-			round_of(&r, &c, key[2] + i, key[0], rows);
-			round_of(&c, &r, key[3] + i + 1, key[1], columns);
+			round_of(&r, &c, key[0], key[2] + i, rows);
+			round_of(&c, &r, key[1], key[3] + i + 1, columns);
 		}
 		store(&r, row + at);
 		store(&c, column + at);
