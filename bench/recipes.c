@@ -257,7 +257,7 @@ static void set_up(int n, char **paths)
 	if (tsi_jpeg_index_create(nfiles, INDEX_MEMORY, &opts.jpeg_index) ||
 	    tsi_resample_create(TSI_SIMD_BEST, &resample))
 		bench_die("%s", tsock_errmsg());
-	tsi_canvas_init(&canvas, TSI_SIMD_BEST);
+	tsi_canvas_init(&canvas, tsi_simd_best());
 	canvas.resample = resample;
 }
 

@@ -64,7 +64,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
 	const char *folder = corpus_folder(*argc, *argv);
 
-	tsi_canvas_init(&canvas, TSI_SIMD_BEST);
+	tsi_canvas_init(&canvas, tsi_simd_best());
 	never(tsi_resample_create(TSI_SIMD_BEST, &canvas.resample));
 	if (folder)
 		seed(folder);

@@ -433,8 +433,8 @@ static void planned_geometry_is_that_of_each_step(void **state)
 
 	(void)state;
 	assert_int_equal(tsi_resample_create(TSI_SIMD_BEST, &resample), 0);
-	tsi_canvas_init(&one, TSI_SIMD_BEST);
-	tsi_canvas_init(&all, TSI_SIMD_BEST);
+	tsi_canvas_init(&one, tsi_simd_best());
+	tsi_canvas_init(&all, tsi_simd_best());
 	one.resample = all.resample = resample;
 	for (unsigned i = 0; i < 3000; i++) {
 		struct tsi_op_sample s = {
