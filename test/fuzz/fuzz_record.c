@@ -317,6 +317,7 @@ static void use_readers(struct bytes b)
 	tsi_readers_leave_record(&p.readers, true);
 	never(!access(path, F_OK));
 	tsi_sync_unlock(&p.sync);
+	tsi_readers_fini(&p.readers);
 	tsi_sync_fini(&p.sync);
 }
 

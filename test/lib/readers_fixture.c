@@ -42,6 +42,7 @@ int readers_stop(void **state)
 	tsi_readers_drop_all(&readers_table, "leaves");
 	for (unsigned i = 0; i < 2; i++)
 		fixture_ring_free(&readers_ring[i]);
+	tsi_readers_fini(&readers_table);
 	tsi_sync_fini(&readers_sync);
 	return 0;
 }

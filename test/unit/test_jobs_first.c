@@ -192,6 +192,7 @@ static void a_rank_that_is_through_is_followed_by_the_others(void **state)
 	assert_int_equal(begins(at_once(1, 0, true), 8, 0, 10150), 5000);
 	assert_int_equal(jobs.waiting, 0);
 	/* Ten seconds later the other one isn't waited for any more. */
+	forget_all(NULL);
 	clear(NULL);
 	end_process(begins_and_leaves(6000));
 	tsi_jobs_expire(&jobs, 10300);

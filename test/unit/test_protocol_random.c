@@ -149,6 +149,7 @@ static void check_returners(void)
 static void begin_producer(void)
 {
 	tsi_production_fini(&p.production);
+	tsi_readers_fini(&p.readers);
 	memset(&p, 0, sizeof(p));
 	p.readers.record.fd = -1;
 	memset(machine.page, 0, sizeof(machine.page));
