@@ -30,8 +30,8 @@ static const char *const word[2] = { "even", "odd number" };
 
 /* How often each kind was asked for; what the next call does. */
 static atomic_uint calls[4];
-static int fails, fd_of_files = -1;
-static bool nonsense;
+static atomic_int fails, fd_of_files = -1;
+static atomic_bool nonsense;
 
 static int make(void *arg, struct tsock_serve_table *t)
 {
