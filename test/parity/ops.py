@@ -34,7 +34,10 @@ class Dump:
             stdout=subprocess.PIPE)
 
     def close(self):
-        self.process.stdin.close()
+        try:
+            self.process.stdin.close()
+        except BrokenPipeError:  # of what was still to be written
+            pass
         self.process.stdout.close()
         return self.process.wait()
 
