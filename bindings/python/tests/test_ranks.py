@@ -295,6 +295,7 @@ ONE_PROCESS = """
 import sys, threading
 import tsock
 how = sys.argv[1]
+tsock.ranks.SLOW = 100.0  # the producer may have little of a loaded machine
 loaders = [
     tsock.DataLoader("toy", 10, rank=rank, world_size=2, fields=("index",),
                      timeout=100 if how == "threads" else 0)
