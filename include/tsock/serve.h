@@ -76,7 +76,7 @@ struct tsock_serve_opts {
 	uint64_t first_epoch;   /* the first sample is first_epoch * N */
 	uint32_t min_wait_ms;   /* min_consumers are waited for so long at most,
 				 * from the first one on; 0: any time */
-	uint32_t commit_views;  /* 1: see below */
+	uint32_t reserved;      /* 0 */
 	uint64_t bad_files;     /* that are known: tsock_serve_bad_files() */
 	/* Describes or fills in a table of all samples (table.h), called by one
 	 * thread at a time, a thread of the server's; what it fails with is the
@@ -104,14 +104,6 @@ struct tsock_serve_opts {
  * to make whatever samples it claims; their numbers may begin anywhere and go
  * back, since a consumer that is alone can move the stream to the position that
  * it had reached (tsock_resume()).
- */
-
-/*
- * Commit_views: what consumers on the host read in another dtype or layout,
- * float32 say, is made by tsock_serve_commit() in the thread that calls it,
- * while the sample is in that processor's cache.  So many threads share this
- * work, and it scales with them.  0: each dtype and layout has a thread of the
- * server's, and a commit takes a moment whatever is read.
  */
 
 typedef struct tsock_server tsock_server;

@@ -532,103 +532,13 @@ int tsi_membership_forecast(const struct tsi_membership *m,
 	return 0;
 }
 
-void tsi_membership_begin_at(struct tsi_membership *m, struct tsi_view_state *v,
-			     uint64_t from)
+void tsi_membership_begin_at(struct tsi_view_state *v, uint64_t from)
 {
-	v->base = v->head = v->claimed = v->taken = from;
+	v->base = v->head = v->claimed = from;
 	v->opening++;
-	tsi_membership_begin_joint(m, v);
 	if (from >= v->since)
 		return;
 	/* It goes back: what is abandoned stays so, and all is in this half. */
 	v->generation += 2;
 	v->since = from;
-}
-
-/* ---- views that workers write together with the base ring ---- */
-
-/*
- * When such a view begins, samples are under way that workers were handed out
- * before: they know nothing of the view.  So workers write it from the sample on
- * that the base ring hands out next (joint), and its stage copies those before.
- * Once that is done the two heads are one.  While the view is active the base ring hands out nothing that
- * the view has no room for, so the room of both is the least of the two.
- *
- * When the view ends, workers may still be writing samples that they got before.
- * None of them writes any more once the base ring's head is beyond all these.
- * And if the view begins again meanwhile, they do no harm: such a sample is at or
- * beyond the base ring's head, so whatever has its slot in the view by then is
- * written later: by the stage, which follows that head, or as a sample that is
- * handed out a whole ring behind it.
- */
-static bool is_joint(const struct tsi_view_state *v)
-{
-	return v->active && v->joint != TSI_NEVER;
-}
-
-void tsi_membership_with_base(struct tsi_membership *m, unsigned view)
-{
-	m->view[view].with_base = true;
-}
-
-void tsi_membership_begin_joint(const struct tsi_membership *m,
-				struct tsi_view_state *v)
-{
-	if (!v->with_base)
-		return;
-	v->joint = max64(m->view[0].claimed, v->taken);
-	v->claimed = v->joint;
-}
-
-void tsi_membership_end_joint(const struct tsi_membership *m,
-			      struct tsi_view_state *v)
-{
-	if (v->joint != TSI_NEVER)
-		v->drained = max64(v->drained, m->view[0].claimed);
-	v->joint = TSI_NEVER;
-}
-
-void tsi_membership_claim_joint(struct tsi_membership *m)
-{
-	for (unsigned i = 1; i < TSI_VIEWS; i++)
-		if (is_joint(&m->view[i]))
-			m->view[i].claimed =
-				max64(m->view[i].claimed, m->view[0].claimed);
-}
-
-void tsi_membership_jump_joint(struct tsi_membership *m)
-{
-	for (unsigned i = 1; i < TSI_VIEWS; i++) {
-		m->view[i].drained = 0;
-		/* The base ring may have gone back. */
-		if (is_joint(&m->view[i]))
-			tsi_membership_begin_joint(m, &m->view[i]);
-	}
-}
-
-void tsi_membership_follow_base(const struct tsi_membership *m,
-				struct tsi_view_state *v)
-{
-	if (is_joint(v) && v->head >= v->joint)
-		v->head = max64(v->head, m->view[0].head);
-}
-
-void tsi_membership_lead_joint(struct tsi_membership *m)
-{
-	for (unsigned i = 1; i < TSI_VIEWS; i++)
-		tsi_membership_follow_base(m, &m->view[i]);
-}
-
-uint64_t tsi_membership_joint(const struct tsi_membership *m, unsigned view)
-{
-	const struct tsi_view_state *v = &m->view[view];
-
-	return is_joint(v) ? v->joint : TSI_NEVER;
-}
-
-bool tsi_membership_drained(const struct tsi_membership *m, unsigned view)
-{
-	const struct tsi_view_state *v = &m->view[view];
-
-	return !is_joint(v) && m->view[0].head >= v->drained;
 }

@@ -3,9 +3,7 @@
  * view.h - one view: a ring made of another ring, for all its readers.
  *
  * A view has one more dtype, layout or place (a GPU) than the base ring; its
- * own thread (view_thread.c) fills it from its source.  A view in host memory may
- * be written by the workers, too: then its thread makes what they had begun
- * before they knew of it (membership_start.c), and sleeps.  The server's lock
+ * own thread (view_thread.c) fills it from its source.  The server's lock
  * guards every field, and is held when these functions are called.
  */
 #ifndef TSI_SERVE_VIEW_H
@@ -145,12 +143,6 @@ void tsi_view_wait_for_several(const struct tsi_view *v);
  * it is page-locked.
  */
 bool tsi_view_pin_base(const struct tsi_view *v);
-
-/*
- * Wait until no worker writes into the ring of a view that has ended: for what
- * workers had been handed out by then.
- */
-void tsi_view_drain(const struct tsi_view *v);
 
 /* Does the thread of another view still use this one's ring? */
 bool tsi_view_has_dependents(const struct tsi_view *v);
