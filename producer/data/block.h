@@ -2,8 +2,9 @@
 /*
  * block.h - the memory of a table, which other processes can map.
  *
- * Jobs look at the rows of a data set, too (run/tables.h): a large block is a
- * memfd, so that neither they nor the producer need a copy.
+ * Jobs look at the rows of a data set, too (run/catalog.h): a large block is a
+ * memfd, so that neither they nor the producer need a copy.  Nothing of the
+ * library makes it, since a data set knows lib/base alone.
  */
 #ifndef TSI_DATA_BLOCK_H
 #define TSI_DATA_BLOCK_H

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Which sample of the data set has which position in an epoch.
 
-The library's tsock_order() and tsock_order_at(), from what the stream says about itself, so that a
-loader's sampler can be iterated; include/tsock/order.h says what each order
-is.
+The library's tsock_order() and tsock_order_at(), from what the stream says
+about itself, so that a loader's sampler can be iterated;
+include/tsock/order.h says what each order is.
 """
 
 from __future__ import annotations
