@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/field.h"
 #include "base/hash.h"
 #include "base/sized.h"
 #include "consumer/find.h"
@@ -120,33 +121,17 @@ static int ask_table(struct question *q, struct tsi_msg_table_data *out)
 	}
 }
 
-/* Bytes of a row of numbers; 0: it can't be. */
-static uint64_t row_bytes(const struct tsock_field *f)
-{
-	uint64_t n = tsock_dtype_size(f->dtype);
-
-	/* The unpacking of a message lets no larger products pass. */
-	for (unsigned i = 0; i < f->ndim; i++)
-		n *= f->shape[i];
-	return n;
-}
-
-static bool lies_in(uint64_t at, uint64_t n, uint64_t length)
-{
-	return at <= length && n <= length - at;
-}
-
 static int check_said(const struct question *q,
 		      const struct tsi_msg_table_data *d)
 {
-	uint64_t row = row_bytes(&d->field);
+	uint64_t row = tsi_field_bytes(&d->field);
 	bool good = d->kind == q->kind && d->count && d->bytes &&
 		    d->count <= UINT64_MAX / 8 && d->length <= SIZE_MAX / 2 &&
-		    lies_in(d->data_at, d->bytes, d->length);
+		    tsi_field_lies_in(d->data_at, d->bytes, d->length);
 
 	if (good && d->text)
 		good = d->start_at % 8 == 0 &&
-		       lies_in(d->start_at, d->count * 8, d->length);
+		       tsi_field_lies_in(d->start_at, d->count * 8, d->length);
 	else if (good)
 		good = row &&
 		       d->data_at % tsock_dtype_size(d->field.dtype) == 0 &&

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/field.h"
 #include "base/sequence.h"
 
 #define PAGE_LEAST UINT64_C(4096)
@@ -19,13 +20,8 @@
 
 size_t tsi_geometry_field_bytes(const struct tsock_field *f)
 {
-	uint64_t n = tsock_dtype_size(f->dtype);
+	uint64_t n = tsi_field_bytes(f);
 
-	if (f->ndim > TSOCK_MAX_DIMS)
-		return 0;
-	for (unsigned i = 0; i < f->ndim; i++)
-		if (__builtin_mul_overflow(n, f->shape[i], &n))
-			return 0;
 	/* The conversion of images relies on this. */
 	if ((f->flags & TSOCK_FIELD_IMAGE) &&
 	    (f->dtype != TSOCK_U8 || f->ndim != 3 ||

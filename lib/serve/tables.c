@@ -13,10 +13,9 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/field.h"
 #include "base/hash.h"
 #include "base/thread.h"
-
-#define ROW_MOST (UINT64_C(1) << 31) /* bytes of a row, and more than any */
 
 static const char *const names[TSI_TABLES + 1] = {
 	[TSOCK_TABLE_LABELS] = "labels",
@@ -59,34 +58,16 @@ void tsi_tables_close(struct tsi_tables *t)
 
 /* ---- making one ---- */
 
-/* Do n bytes from at on lie in memory of this length? */
-static bool lies_in(uint64_t at, uint64_t n, uint64_t length)
-{
-	return at <= length && n <= length - at;
-}
-
-/* Bytes of a row of numbers; 0: it can't be. */
-static uint64_t row_bytes(const struct tsock_field *f)
-{
-	uint64_t n = tsock_dtype_size(f->dtype);
-
-	if (f->ndim > TSOCK_MAX_DIMS)
-		return 0;
-	for (unsigned i = 0; i < f->ndim; i++)
-		n = f->shape[i] < ROW_MOST && n < ROW_MOST ? n * f->shape[i]
-							   : 0;
-	return n;
-}
-
 static int check_memory(const struct tsock_serve_table *s)
 {
 	bool aligned =
 		s->text ? s->start_at % sizeof(*s->start) == 0
 			: s->data_at % tsock_dtype_size(s->field.dtype) == 0;
 
-	if (!aligned || !lies_in(s->data_at, s->bytes, s->length) ||
+	if (!aligned || !tsi_field_lies_in(s->data_at, s->bytes, s->length) ||
 	    (s->text &&
-	     !lies_in(s->start_at, s->count * sizeof(*s->start), s->length)))
+	     !tsi_field_lies_in(s->start_at, s->count * sizeof(*s->start),
+				s->length)))
 		return tsi_err(TSOCK_EARG,
 			       "the table of %s doesn't lie in its memory",
 			       names[s->kind]);
@@ -96,7 +77,7 @@ static int check_memory(const struct tsock_serve_table *s)
 /* What the program says of a table makes sense. */
 static int check_said(const struct tsock_serve_table *s)
 {
-	uint64_t row = row_bytes(&s->field);
+	uint64_t row = tsi_field_bytes(&s->field);
 	bool good = s->count && s->count <= UINT64_MAX / 64 && s->bytes &&
 		    s->bytes <= SIZE_MAX / 4;
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/field.h"
 #include "data/format.h"
 
 static const struct tsock_field class_number = { .name = "label",
@@ -30,15 +31,6 @@ static void hand_out(struct tsock_serve_table *t,
 /* ------------------------------------------------------------------------
  * Labels
  */
-
-static uint64_t bytes_of(const struct tsock_field *f)
-{
-	uint64_t n = tsock_dtype_size(f->dtype);
-
-	for (unsigned i = 0; i < f->ndim; i++)
-		n *= f->shape[i];
-	return n;
-}
 
 static void put_numbers(const struct tsi_index *x, int32_t *to, uint64_t count)
 {
@@ -89,7 +81,7 @@ static int make_labels(const struct tsi_index *x, struct tsock_serve_table *t)
 		put_numbers(x, t->data, t->count);
 		return 0;
 	}
-	t->bytes = t->count * bytes_of(&t->field);
+	t->bytes = t->count * tsi_field_bytes(&t->field);
 	if (tsi_index_share_labels(x, &shared))
 		hand_out(t, &shared);
 	return 0;

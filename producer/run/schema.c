@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/field.h"
+
 /* What a pipeline adds to the fields of the data set. */
 static const struct tsock_field the_index = { .name = "index",
 					      .dtype = TSOCK_I64 };
@@ -210,13 +212,7 @@ uint64_t tsi_schema_bytes(const struct tsi_schema *s)
 {
 	uint64_t bytes = 0;
 
-	for (unsigned k = 0; k < s->n; k++) {
-		const struct tsock_field *f = &s->field[k];
-		uint64_t n = tsock_dtype_size(f->dtype);
-
-		for (uint32_t d = 0; d < f->ndim; d++)
-			n *= f->shape[d];
-		bytes += n;
-	}
+	for (unsigned k = 0; k < s->n; k++)
+		bytes += tsi_field_bytes(&s->field[k]);
 	return bytes;
 }
