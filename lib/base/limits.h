@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * limits.h - how much memory and how many CPUs and descriptors this process may
- * still take.
+ * limits.h - how much memory and how many CPUs this process may still take.
  *
  * The machine's own numbers mislead inside a container: a memory cgroup
  * answers too large a reservation with SIGKILL, and a CPU quota with stalls.
@@ -39,25 +38,5 @@ unsigned tsi_limits_quota(const char *root);
  * kernel doesn't tell.
  */
 unsigned tsi_limits_affinity(uint64_t *bits, unsigned words);
-
-/*
- * The descriptors that this process has open, and how many it may open.  kept is
- * a reserve for uses that can't be refused because the process would end without
- * a descriptor (ZeroMQ's).
- */
-struct tsi_descriptors {
-	uint64_t open, limit, kept;
-};
-
-struct tsi_descriptors tsi_descriptors(void);
-
-/* "N of LIMIT are in use, KEPT are kept back", written to text. */
-#define TSI_DESCRIPTORS_TEXT 128
-const char *tsi_descriptors_text(const struct tsi_descriptors *d,
-				 char text[TSI_DESCRIPTORS_TEXT]);
-
-/* May that many more be opened, with quarters/4 of the reserve left free? */
-bool tsi_descriptors_room(const struct tsi_descriptors *d, uint64_t more,
-			  unsigned quarters);
 
 #endif

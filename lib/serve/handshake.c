@@ -9,7 +9,7 @@
 
 #include <unistd.h>
 
-#include "base/limits.h"
+#include "base/descriptors.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "wire/fdpass.h"

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/limits.h"
+#include "base/descriptors.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "serve/options.h"

@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/limits.h"
+#include "base/descriptors.h"
 
 struct tsi_acceptor {
 	int listener; /* -1: none */

@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/limits.h"
+#include "base/descriptors.h"
 #include "base/log.h"
 #include "ring/ring.h"
 #include "serve/messages.h"

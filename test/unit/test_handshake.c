@@ -22,7 +22,7 @@
 
 #include <cmocka.h>
 
-#include "base/limits.h"
+#include "base/descriptors.h"
 #include "test/lib/proc.h"
 #include "wire/fdpass.h"
 

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <sys/syscall.h>
 
-#include "base/limits.h"
+#include "base/descriptors.h"
 #include "test/lib/fdpass_peers.h"
 #include "test/lib/readers_fixture.h"
 

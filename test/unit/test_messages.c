@@ -7,7 +7,7 @@
 
 #include <sys/resource.h>
 
-#include "base/limits.h"
+#include "base/descriptors.h"
 #include "test/lib/channel_fixture.h"
 #include "test/lib/readers_fixture.h"
 
