@@ -12,10 +12,10 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/memfd.h"
 #include "consumer/gpu/backend.h"
 #include "consumer/host.h"
 #include "consumer/shared_fd.h"
-#include "mem/memfd.h"
 #include "wire/fdpass.h"
 
 /* Everything that the producer's reply brought. */

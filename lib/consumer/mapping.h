@@ -27,7 +27,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "mem/memfd.h"
+#include "base/memfd.h"
 #include "ring/geometry.h"
 
 #define TSI_SMALL_BATCH 65536 /* bytes of a field's batch: copied below it */

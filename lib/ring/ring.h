@@ -11,8 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/memfd.h"
 #include "mem/gpu.h"
-#include "mem/memfd.h"
 #include "ring/geometry.h"
 #include "ring/layout.h"
 

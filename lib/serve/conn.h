@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "mem/memfd.h"
+#include "base/memfd.h"
 #include "ring/ring.h"
 #include "serve/returners.h"
 #include "wire/msg.h"

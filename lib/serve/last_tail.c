@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "mem/memfd.h"
+#include "base/memfd.h"
 #include "ring/tail_page.h"
 #include "wire/peer.h"
 

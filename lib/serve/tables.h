@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "mem/memfd.h"
+#include "base/memfd.h"
 #include "serve/sync.h"
 #include "tsock/serve.h"
 #include "wire/msg.h"

@@ -193,12 +193,13 @@ static bool share(const struct tsi_table *t, const void *column,
 		  struct tsi_table_shared *out)
 {
 	const char *block = t->block;
+	int fd = tsi_block_fd(&t->made);
 
-	if (!t->made.len || t->n.bare)
+	if (fd < 0 || t->n.bare)
 		return false;
 	*out = (struct tsi_table_shared){
-		.fd = t->made.fd,
-		.length = t->made.len,
+		.fd = fd,
+		.length = t->made.shared.len,
 		.at = (uint64_t)((const char *)column - block),
 		.texts_at = (uint64_t)(t->paths - block),
 		.texts_len = t->n.paths_len,

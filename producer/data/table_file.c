@@ -134,7 +134,7 @@ static bool load_body(const char *root, const struct head *h, int fd,
 	*bad = malloc(h->nbad * sizeof(**bad) + 1);
 	if (!block || !*bad) {
 		tsi_block_free(block, &t->made);
-		t->made = (struct tsi_block){ .len = 0 };
+		t->made = (struct tsi_block){ .shared.fd = -1 };
 		return false;
 	}
 	tsi_table_set_block(t, &n, block);

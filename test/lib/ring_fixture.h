@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "mem/memfd.h"
+#include "base/memfd.h"
 #include "ring/ring.h"
 
 struct fixture_ring {

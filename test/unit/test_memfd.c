@@ -2,7 +2,7 @@
 /*
  * test_memfd.c - what the seals promise, tried as a hostile peer would.
  */
-#include "mem/memfd.h"
+#include "base/memfd.h"
 
 #include <errno.h>
 #include <fcntl.h>

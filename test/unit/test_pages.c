@@ -16,8 +16,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/memfd.h"
 #include "consumer/pages.h"
-#include "mem/memfd.h"
 
 #ifndef MADV_PAGEOUT
 #define MADV_PAGEOUT 21 /* Linux 5.4 */

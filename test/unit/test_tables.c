@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "mem/memfd.h"
+#include "base/memfd.h"
 #include "test/lib/inproc.h"
 #include "wire/address.h"
 #include "wire/fdpass.h"

@@ -4,7 +4,7 @@
  *
  * Nothing here runs once the data flows.
  */
-#include "mem/memfd.h"
+#include "base/memfd.h"
 
 #include "base/err.h"
 #include "base/limits.h"

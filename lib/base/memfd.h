@@ -8,8 +8,8 @@
  * SIGBUS in all others) or, but for a page meant for that process, write into
  * it.
  */
-#ifndef TSI_MEM_MEMFD_H
-#define TSI_MEM_MEMFD_H
+#ifndef TSI_BASE_MEMFD_H
+#define TSI_BASE_MEMFD_H
 
 #include <stddef.h>
 
