@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: MIT
 """The programs in examples/ on data that isn't a folder of images."""
 
+import io
 import json
 import os
 import pickle
 import re
+import tarfile
 import wave
 
 import pytest
@@ -208,3 +210,70 @@ def test_a_prior_learns_embeddings_from_captions(example, tmp_path, rng):
     said = losses(example("prior.py", tmp_path, 20))
     # Embeddings of unit length have a loss of 1 for those who know nothing.
     assert len(said) == 20 and said[-1] < 0.25, said
+
+
+def test_a_decoder_learns_images_from_embeddings_in_tar_files(
+    example, tmp_path, rng
+):
+    image = pytest.importorskip("PIL.Image")
+    for shard in range(2):
+        with tarfile.open(tmp_path / ("%05d.tar" % shard), "w") as tar:
+            for key in range(32):
+                red, green, blue = colour = rng.integers(0, 2, 3) * 200
+                picture, embedding = io.BytesIO(), io.BytesIO()
+                image.new(
+                    "RGB", (48, 40), (int(red), int(green), int(blue))
+                ).save(picture, "JPEG")
+                np.save(embedding, np.repeat(colour / 200, 8).astype("float32"))
+                for ending, data in (("jpg", picture), ("npy", embedding)):
+                    entry = tarfile.TarInfo(
+                        "%09d.%s" % (32 * shard + key, ending)
+                    )
+                    entry.size = data.tell()
+                    data.seek(0)
+                    tar.addfile(entry, data)
+    said = losses(example("decoder.py", tmp_path, 20))
+    assert len(said) == 20 and said[-1] < 0.5 * said[0], said
+
+
+def test_a_model_learns_at_each_trigger_what_was_chosen(example, tmp_path, rng):
+    image = pytest.importorskip("PIL.Image")
+    (tmp_path / "data").mkdir()
+    for i in range(96):
+        pixels = rng.integers(0, 60, (40, 40, 3), dtype=np.uint8)
+        pixels[..., i % 3] += 150
+        image.fromarray(pixels).save(tmp_path / "data" / ("%d.png" % i))
+        (tmp_path / "data" / ("%d.label" % i)).write_text("%d" % (i % 3))
+    chosen = []
+    for trigger, numbers in enumerate((range(0, 60), range(40, 96))):
+        chosen.append(tmp_path / ("trigger%d" % trigger))
+        chosen[-1].write_text(
+            "".join("%d.png\t%g\n" % (i, 0.5 + i % 2) for i in numbers)
+        )
+    said = example("continual.py", tmp_path / "data", *chosen)
+    assert "trigger 0: 60 samples" in said and "trigger 1: 56 samples" in said
+    assert losses(said)[1] < 0.5 * losses(said)[0], said
+
+
+def test_portraits_are_told_apart_from_binary_records(example, tmp_path, rng):
+    record = np.dtype([("label", "<i4"), ("pixels", "u1", (32, 32, 3))])
+    data = np.zeros(512, record)
+    data["label"] = rng.integers(0, 2, len(data))
+    data["pixels"] = rng.integers(0, 100, data["pixels"].shape)
+    data["pixels"][data["label"] == 1, :16] += 100
+    (tmp_path / "years").mkdir()
+    data.tofile(tmp_path / "years" / "1930.bin")
+    said = losses(example("portraits.py", tmp_path / "years", 6))
+    assert len(said) == 6 and said[-1] < 0.3, said
+
+
+def test_headlines_are_told_apart_from_a_csv_file(example, tmp_path, rng):
+    words = {"sport": "goal match team cup", "food": "bread soup spice oven"}
+    with open(tmp_path / "news.csv", "w") as f:
+        f.write("text,label\n")
+        for i in range(192):
+            label = ("sport", "food")[i % 2]
+            said = rng.choice(words[label].split(), 3 + i % 4)
+            f.write('"%s, %s",%s\n' % (said[0], " ".join(said[1:]), label))
+    said = example("headlines.py", tmp_path / "news.csv", 6)
+    assert re.search(r"epoch 5: .* (9[5-9]|100) % right", said), said
