@@ -127,6 +127,8 @@ enum tsock_normalize {
  * "_length" behind it (int32) says how many it has.
  */
 #define TSOCK_FIELD_RAGGED 4u
+/* [..., longest]: likewise, but of the last dimension. */
+#define TSOCK_FIELD_RAGGED_LAST 8u
 
 struct tsock_field {
 	char name[32];

@@ -4,6 +4,7 @@
  */
 #include "audio/load.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,6 +24,7 @@ struct tsi_audio {
 	float *raw;              /* CHUNK frames as the file has them */
 	float *resampled;        /* and as they are when resampled */
 	size_t room;             /* numbers of each */
+	uint32_t last;           /* frames of the last sample */
 };
 
 /* The crop of each view, of a file that is open. */
@@ -289,6 +291,22 @@ static int resample(struct tsi_audio *a, struct tsi_audio_source *s,
 
 /* ---- files ---- */
 
+static int check_length(const struct tsi_audio *a,
+			const struct tsi_audio_source *s)
+{
+	uint64_t frames = frames_of(a, s);
+
+	if (a->o.clips != TSI_AUDIO_CROP && !frames)
+		return tsi_err(TSOCK_EDATA, "it has no frames");
+	if (a->o.clips != TSI_AUDIO_WHOLE || frames <= a->o.frames)
+		return 0;
+	return tsi_err(TSOCK_EDATA,
+		       "it has %" PRIu64
+		       " frames, and samples have %u at most: "
+		       "give --schema as many, or --clips cut for a crop of it",
+		       frames, a->o.frames);
+}
+
 static int check_source(const struct tsi_audio *a,
 			const struct tsi_audio_source *s)
 {
@@ -305,7 +323,7 @@ static int check_source(const struct tsi_audio *a,
 			       "it has %u channels, and samples have %u: ask "
 			       "for one channel, which is the mean of all",
 			       s->channels, a->o.channels);
-	return 0;
+	return check_length(a, s);
 }
 
 static int open_source(struct tsi_audio *a, const void *data, size_t len,
@@ -328,10 +346,12 @@ static int open_source(struct tsi_audio *a, const void *data, size_t len,
 /* What is behind the frames of a short file. */
 static void put_zeros(const struct tsi_audio *a, const struct crops *c)
 {
-	size_t bytes = (size_t)a->o.channels * a->o.frames * sizeof(float);
+	size_t n = a->o.frames - c->frames;
 
-	for (unsigned k = 0; c->frames < a->o.frames && k < a->o.views; k++)
-		memset(c->to[k], 0, bytes);
+	for (unsigned k = 0; n && k < a->o.views; k++)
+		for (uint32_t ch = 0; ch < a->o.channels; ch++)
+			memset(c->to[k] + (size_t)ch * a->o.frames + c->frames,
+			       0, n * sizeof(float));
 }
 
 static uint32_t carried(const struct tsi_audio *a,
@@ -353,6 +373,7 @@ int tsi_audio_load(struct tsi_audio *a, const void *data, size_t len,
 	soxr = resamples(a, &s);
 	c.carried = carried(a, &s);
 	place(a, frames_of(a, &s), epoch, index, &c);
+	a->last = (uint32_t)c.frames;
 	put_zeros(a, &c);
 	/* A file that is damaged is bad for all crops of what comes of it. */
 	if (soxr && !tsi_audio_source_whole(&s))
@@ -361,6 +382,11 @@ int tsi_audio_load(struct tsi_audio *a, const void *data, size_t len,
 		err = soxr ? resample(a, &s, &c) : cut(a, &s, &c);
 	tsi_audio_source_close(&s);
 	return err;
+}
+
+uint32_t tsi_audio_last(const struct tsi_audio *a)
+{
+	return a->last;
 }
 
 /* ---- parts of files ---- */
@@ -428,6 +454,7 @@ int tsi_audio_load_parts(struct tsi_audio *a, const void *data, size_t head,
 	place(a, frames_of(a, &s), epoch, index, &c);
 	find_parts(a, &s, &c, head, &p);
 	tsi_audio_source_parts(&s, data, &p);
+	a->last = (uint32_t)c.frames;
 	put_zeros(a, &c);
 	return resamples(a, &s) ? resample(a, &s, &c) : cut(a, &s, &c);
 }
@@ -451,7 +478,7 @@ int tsi_audio_measure(struct tsi_audio *a, const void *data, size_t len,
 
 bool tsi_audio_same_frames(const struct tsi_audio *a)
 {
-	return a->o.centre;
+	return a->o.centre || a->o.clips == TSI_AUDIO_WHOLE;
 }
 
 uint32_t tsi_audio_end(const struct tsi_audio *a, uint32_t frames,

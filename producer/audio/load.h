@@ -12,6 +12,9 @@
  * HQ, from the mean of its channels if that is wanted; and the crop is of what
  * comes out.  As much of the file is resampled as the crop needs (window.h).
  *
+ * Samples may also be whole files, or crops of those alone that have more frames
+ * than a sample: tsi_audio_last() says how many frames one has, and zeros follow.
+ *
  * The crop of view k draws as operation TSI_AUDIO_OP + k (pixel/draw.h): word 0
  * modulo the number of frames at which it may begin.
  *
@@ -28,12 +31,20 @@
 #define TSI_AUDIO_VIEWS 12
 #define TSI_AUDIO_OP 0xc001
 
+/* What --clips says; in the order of its words. */
+enum tsi_audio_clips {
+	TSI_AUDIO_CROP,  /* every sample has all frames */
+	TSI_AUDIO_WHOLE, /* a file; one of more frames is bad */
+	TSI_AUDIO_CUT,   /* a file, or a crop of one of more frames */
+};
+
 struct tsi_audio_opts {
-	uint32_t channels, frames; /* of a sample; neither is 0 */
+	uint32_t channels, frames; /* of a sample, at most; neither is 0 */
 	uint32_t rate;             /* of its frames; 0: any file's own */
 	bool resamples;            /* files of other rates, else they are bad */
 	bool centre;               /* crops are of the middle */
-	unsigned views;            /* crops of each file */
+	enum tsi_audio_clips clips;
+	unsigned views; /* crops of each file; 1 but for TSI_AUDIO_CROP */
 	uint64_t seed;
 };
 
@@ -55,11 +66,14 @@ void tsi_audio_destroy(struct tsi_audio *a);
 /*
  * Decode data[0..len) and write view k to to[k], channels * frames floats.
  * Fails with TSOCK_EDATA (no audio file, one that ends within the crop, one of
- * another rate or number of channels), ENOMEM, ESYS; to may be half written
- * then.
+ * another rate or number of channels, one that is too long), ENOMEM, ESYS; to
+ * may be half written then.
  */
 int tsi_audio_load(struct tsi_audio *a, const void *data, size_t len,
 		   uint32_t epoch, uint64_t index, float *const *to);
+
+/* The frames of the sample that was loaded last that are the file's. */
+uint32_t tsi_audio_last(const struct tsi_audio *a);
 
 /*
  * Of which parts of a file of size bytes this sample is made, by the file's

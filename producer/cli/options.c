@@ -262,6 +262,16 @@ static int check_documents(const struct tsi_options *o)
 	return 0;
 }
 
+static int check_clips(const struct tsi_options *o)
+{
+	if (o->clips == TSI_AUDIO_CROP || o->data.format == &tsi_format_audio)
+		return 0;
+	return tsi_err(TSOCK_EARG,
+		       "--clips means nothing to --dataset %s, but to audio "
+		       "alone: leave it out",
+		       tsi_format_name(o->data.format));
+}
+
 static int check_part(const struct tsi_options *o)
 {
 	if (o->given[TSI_OPTION_start] && !o->given[TSI_OPTION_shard])
@@ -360,6 +370,8 @@ static int complete(struct tsi_options *o)
 		err = check_sampler(o);
 	if (!err)
 		err = check_documents(o);
+	if (!err)
+		err = check_clips(o);
 	if (!err)
 		err = find_data(o);
 	if (!err)

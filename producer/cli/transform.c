@@ -157,6 +157,33 @@ static int choose_none(struct tsi_options *o, bool crops)
 	return 0;
 }
 
+/* Samples of several lengths are one of each file; whole ones are no crops. */
+static int check_clips(const struct tsi_options *o)
+{
+	const struct tsi_recipe *r = o->sound;
+	bool views = o->views > 1 || (r && r->views > 1);
+	const char *word = o->clips == TSI_AUDIO_WHOLE ? "whole" : "cut";
+
+	if (o->clips == TSI_AUDIO_CROP)
+		return 0;
+	if (views)
+		return tsi_err(
+			TSOCK_EARG,
+			"--clips %s makes one sample of each file: leave "
+			"out %s, or --clips",
+			word, o->views > 1 ? "--views" : "Views");
+	for (unsigned k = 0; r && o->clips == TSI_AUDIO_WHOLE && k < r->ops;
+	     k++)
+		if (r->op[k].type->crops)
+			return tsi_err(
+				TSOCK_EARG,
+				"--clips whole makes no crops: leave out "
+				"%s of --transform, or give --clips cut "
+				"for crops of longer files",
+				r->op[k].type->name);
+	return 0;
+}
+
 /*
  * Of audio files the presets say where crops lie, and --transform what is done
  * to them.
@@ -177,6 +204,8 @@ static int choose_crops(struct tsi_options *o)
 		o->middle = o->preset == TSI_PRESET_EVAL;
 	if (o->transform)
 		err = read_transform(o);
+	if (!err)
+		err = check_clips(o);
 	if (!err && o->transform && o->views > 1)
 		err = repeat(o);
 	return err ? err : choose_none(o, true);
@@ -229,6 +258,7 @@ struct tsi_audio_opts tsi_transform_audio(const struct tsi_options *o)
 		.frames = s->frames,
 		.rate = s->rate,
 		.centre = o->middle,
+		.clips = (enum tsi_audio_clips)o->clips,
 		.views = !s->frames ? 0
 			 : o->sound ? o->sound->views
 				    : (unsigned)o->views,

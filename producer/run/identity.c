@@ -125,9 +125,11 @@ static void put_crops(FILE *f, const struct tsi_pipeline_opts *o)
 {
 	char text[TSI_RECIPE_TEXT + 20];
 
-	snprintf(text, sizeof(text), "Crop(%s)%s%s",
-		 o->audio.centre ? "middle" : "random", o->sound ? " " : "",
-		 o->sound ? o->sound->text : "");
+	snprintf(text, sizeof(text), "%s%s%s",
+		 o->audio.clips == TSI_AUDIO_WHOLE ? "Whole"
+		 : o->audio.centre                 ? "Crop(middle)"
+						   : "Crop(random)",
+		 o->sound ? " " : "", o->sound ? o->sound->text : "");
 	put_text(f, "transform", text);
 }
 
@@ -174,6 +176,16 @@ static void put_documents(FILE *f, const struct tsi_documents_opts *o,
 			put_none(f, keys[k], described);
 }
 
+static void put_clips(FILE *f, enum tsi_audio_clips clips, bool described)
+{
+	static const char *const words[] = { "crop", "whole", "cut" };
+
+	if (clips != TSI_AUDIO_CROP)
+		put_text(f, "clips", words[clips]);
+	else
+		put_none(f, "clips", described);
+}
+
 /* Which part of the data set, and what of it a sample is. */
 static void put_part(FILE *f, const struct tsi_pipeline_opts *o, bool described)
 {
@@ -183,6 +195,7 @@ static void put_part(FILE *f, const struct tsi_pipeline_opts *o, bool described)
 	else
 		put_none(f, "schema", described);
 	put_documents(f, &o->documents, described);
+	put_clips(f, o->audio.clips, described);
 }
 
 /* The images of a sample, if there are several. */

@@ -104,22 +104,48 @@ void tsi_maker_ask(const struct tsi_maker_need *need,
 	q->arg = (void *)need;
 }
 
+/* Put the first n frames of each channel behind those of the one before. */
+static void close_up(const struct tsi_audio_opts *o, float *data, uint32_t n)
+{
+	for (size_t c = 1; c < o->channels && n < o->frames; c++)
+		memmove(data + c * n, data + c * o->frames, n * sizeof(*data));
+}
+
+/* And back, with zeros behind each. */
+static void spread(const struct tsi_audio_opts *o, float *data, uint32_t n)
+{
+	size_t c = n < o->frames ? o->channels : 0;
+
+	while (c--) {
+		float *to = data + c * o->frames;
+
+		memmove(to, data + c * n, n * sizeof(*data));
+		memset(to + n, 0, (o->frames - n) * sizeof(*data));
+	}
+}
+
 /* Do the recipe to the crops of a sample. */
 static int do_sound(struct tsi_maker *m, const struct tsi_sample_id *id,
 		    float *const *view)
 {
-	struct tsi_op_sample s = { .seed = m->crops.seed,
+	const struct tsi_audio_opts *o = &m->crops;
+	const uint32_t frames = o->clips == TSI_AUDIO_CROP
+					? o->frames
+					: tsi_audio_last(m->audio);
+	struct tsi_op_sample s = { .seed = o->seed,
 				   .epoch = (uint32_t)id->epoch,
 				   .index = id->draw,
-				   .width = m->crops.frames,
-				   .height = m->crops.channels };
+				   .width = frames,
+				   .height = o->channels };
 	int err = tsi_recipe_draw(m->sound, &s, m->drawn);
 
-	m->wave.frames = m->crops.frames;
-	m->wave.channels = m->crops.channels;
-	for (unsigned k = 0; k < m->crops.views && !err; k++) {
+	m->wave.frames = frames;
+	m->wave.channels = o->channels;
+	for (unsigned k = 0; k < o->views && !err; k++) {
 		m->wave.data = view[k];
+		close_up(o, view[k], frames);
 		err = tsi_recipe_sound(m->sound, k, m->drawn, &m->wave);
+		spread(o, view[k], frames);
 	}
 	return err;
 }
@@ -138,6 +164,8 @@ static int load_audio(struct tsi_maker *m, const struct tsi_maker_bytes *b,
 					   view)
 		    : tsi_audio_load(m->audio, b->data, b->len,
 				     (uint32_t)id->epoch, id->draw, view);
+	if (!err && to->length)
+		*to->length = (int32_t)tsi_audio_last(m->audio);
 	if (err || !m->sound)
 		return err;
 	err = do_sound(m, id, view);

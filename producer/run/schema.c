@@ -16,6 +16,8 @@ static const struct tsock_field the_index = { .name = "index",
 static const struct tsock_field the_box = {
 	.name = "box", .dtype = TSOCK_I32, .ndim = 1, .shape = { 5 }
 };
+static const struct tsock_field the_length = { .name = "audio_length",
+					       .dtype = TSOCK_I32 };
 static const struct tsock_field the_weight = { .name = "weight",
 					       .dtype = TSOCK_F32 };
 static const struct tsock_field the_key = {
@@ -90,6 +92,10 @@ static void add_audio(struct tsi_schema *s, const struct tsi_pipeline_opts *o,
 
 	f->shape[0] = o->audio.channels;
 	f->shape[1] = o->audio.frames;
+	if (o->audio.clips != TSI_AUDIO_CROP) {
+		f->flags |= TSOCK_FIELD_RAGGED_LAST;
+		add(s, &the_length, &s->length);
+	}
 	add(s, label ? label : &own[TSI_FIELD_LABEL], &s->label);
 	add(s, &the_index, &s->index);
 }
@@ -151,6 +157,7 @@ void tsi_schema_make(const struct tsi_pipeline_opts *o,
 				  .image = -1,
 				  .label = -1,
 				  .box = -1,
+				  .length = -1,
 				  .weight = -1,
 				  .key = -1,
 				  .draws = -1,
@@ -187,6 +194,7 @@ void tsi_schema_slots(const struct tsi_schema *s, tsock_server *server,
 		{ s->label, (void **)&out->label },
 		{ s->index, (void **)&out->index },
 		{ s->box, (void **)&out->box },
+		{ s->length, (void **)&out->length },
 		{ s->weight, (void **)&out->weight },
 		{ s->key, (void **)&out->key },
 		{ s->draws, (void **)&out->draws },

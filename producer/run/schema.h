@@ -5,8 +5,9 @@
  *
  * A sample with an image has image, label, index and box, then those of weight,
  * key, draws and mask that were asked for, the views behind the first or the data
- * set's other images, and what it has beside images and labels.  One of audio has audio in the
- * image's place, and no box.  One without has what the data set has, the label
+ * set's other images, and what it has beside images and labels.  One of audio has
+ * audio in the image's place, behind which its length stands if samples have
+ * several, and no box.  One without has what the data set has, the label
  * last, and then index, weight and key.
  */
 #ifndef TSI_RUN_SCHEMA_H
@@ -40,6 +41,7 @@ struct tsi_slots {
 	int64_t *label; /* NULL: there is none */
 	int64_t *index;
 	int32_t *box;     /* 5; NULL: there is no image */
+	int32_t *length;  /* frames; NULL: all samples have as many, or none */
 	float *weight;    /* NULL: isn't wanted */
 	char *key;        /* NULL: isn't wanted */
 	size_t key_width; /* of key; any sample's has less bytes */
@@ -54,7 +56,8 @@ struct tsi_schema {
 	struct tsock_field field[TSI_FIELDS];
 	unsigned n;
 	/* Which field is which; -1: there is none.  more and column: the first. */
-	int image, label, index, box, weight, key, draws, mask, more, column;
+	int image, label, index, box, length, weight, key, draws, mask, more,
+		column;
 	unsigned views; /* or images */
 	unsigned columns;
 	uint32_t key_width;

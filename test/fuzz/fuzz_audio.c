@@ -13,7 +13,9 @@
 
 #define FRAMES 300
 
-static const struct tsi_audio_opts kind[4] = {
+#define KINDS 8
+
+static const struct tsi_audio_opts kind[KINDS] = {
 	{ .channels = 1, .frames = FRAMES, .views = 1 },
 	{ .channels = 2, .frames = FRAMES, .views = 2, .seed = 1 },
 	{ .channels = 1, .frames = FRAMES, .views = 1, .centre = true },
@@ -22,8 +24,25 @@ static const struct tsi_audio_opts kind[4] = {
 	  .views = 2,
 	  .rate = 8000,
 	  .resamples = true },
+	{ .channels = 2,
+	  .frames = FRAMES,
+	  .clips = TSI_AUDIO_WHOLE,
+	  .views = 1 },
+	{ .channels = 1, .frames = FRAMES, .clips = TSI_AUDIO_CUT, .views = 1 },
+	{ .channels = 1,
+	  .frames = FRAMES,
+	  .clips = TSI_AUDIO_WHOLE,
+	  .views = 1,
+	  .rate = 8000,
+	  .resamples = true },
+	{ .channels = 2,
+	  .frames = FRAMES,
+	  .clips = TSI_AUDIO_CUT,
+	  .views = 1,
+	  .rate = 8000,
+	  .resamples = true },
 };
-static struct tsi_audio *audio[4];
+static struct tsi_audio *audio[KINDS];
 
 static void seed(const char *folder)
 {
@@ -34,13 +53,14 @@ static void seed(const char *folder)
 
 	for (unsigned k = 44; k < sizeof(file) - 1; k++)
 		file[k] = (uint8_t)(k * k);
-	for (unsigned k = 0; k < 4; k++) {
+	for (unsigned k = 0; k < KINDS; k++) {
 		char name[8] = { 'w', 'a', 'v', (char)('0' + k) };
 
 		file[sizeof(file) - 1] = (uint8_t)k;
 		corpus_put(folder, name, file, sizeof(file));
-		corpus_put(folder, magic[k], magic[k], strlen(magic[k]) + 1);
 	}
+	for (unsigned k = 0; k < 4; k++)
+		corpus_put(folder, magic[k], magic[k], strlen(magic[k]) + 1);
 }
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
@@ -49,7 +69,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 
 	if (folder)
 		seed(folder);
-	for (unsigned k = 0; k < 4; k++)
+	for (unsigned k = 0; k < KINDS; k++)
 		never(tsi_audio_create(&kind[k], &audio[k]));
 	return 0;
 }
@@ -59,6 +79,7 @@ static int load(unsigned k, const uint8_t *data, size_t size)
 {
 	size_t bytes = sizeof(float) * kind[k].channels * FRAMES;
 	float *to[2][2];
+	uint32_t last;
 	int err[2];
 
 	for (unsigned i = 0; i < 2; i++) {
@@ -70,6 +91,10 @@ static int load(unsigned k, const uint8_t *data, size_t size)
 		err[i] = tsi_audio_load(audio[k], data, size, 0, 7, to[i]);
 	}
 	never(err[0] != err[1]);
+	last = tsi_audio_last(audio[k]);
+	never(!err[0] && (!last || last > FRAMES));
+	for (size_t at = last; !err[0] && at < FRAMES; at++)
+		never(to[0][0][at] != 0);
 	for (unsigned v = 0; v < 2; v++) {
 		never(!err[0] && v < kind[k].views &&
 		      memcmp(to[0][v], to[1][v], bytes));
@@ -89,7 +114,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (size < 1)
 		return 0;
-	k = data[--size] & 3;
+	k = data[--size] % KINDS;
 	/* A block of its own, so that each byte behind it is found. */
 	copy = malloc(size ? size : 1);
 	never(!copy);
@@ -104,7 +129,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	never(lost && lost != TSOCK_EDATA);
 	never(!lost && there > frames);
 	/* Decoders of compressed files may stop sooner where they seek. */
-	if (!lost && k != 3 && tsi_wav_claims(copy, size) &&
+	if (!lost && !kind[k].resamples && tsi_wav_claims(copy, size) &&
 	    !tsi_wav_head(copy, size, size, &w) && !w.coding)
 		never((err != 0) !=
 		      (tsi_audio_end(audio[k], frames, 0, 7) > there));

@@ -331,6 +331,129 @@ static void a_file_that_is_resampled_has_to_be_whole(void **state)
 	tsi_audio_destroy(a);
 }
 
+/* ---- samples of several lengths ---- */
+
+#define MOST 500
+
+static void a_sample_is_a_whole_file_and_zeros(void **state)
+{
+	static const unsigned frames[] = { 1, 37, MOST - 1, MOST };
+	const struct tsi_audio_opts o = { .channels = 2,
+					  .frames = MOST,
+					  .clips = TSI_AUDIO_WHOLE,
+					  .views = 1 };
+	struct tsi_audio *a = made(&o);
+	float got[2 * MOST];
+	float *to[1] = { got };
+
+	(void)state;
+	assert_true(tsi_audio_same_frames(a));
+	for (unsigned k = 0; k < 4; k++) {
+		struct file f = counting(frames[k]);
+
+		memset(got, 0xff, sizeof(got));
+		assert_int_equal(tsi_audio_load(a, f.bytes, f.len, k, 9, to),
+				 0);
+		assert_int_equal(tsi_audio_last(a), frames[k]);
+		for (unsigned i = 0; i < 2 * MOST; i++) {
+			unsigned at = i % MOST;
+
+			assert_true(got[i] * 0x1p15f ==
+				    (float)(at < frames[k] ? at : 0));
+		}
+		f.len -= 2;
+		assert_int_equal(tsi_audio_load(a, f.bytes, f.len, k, 9, to),
+				 TSOCK_EDATA);
+	}
+	tsi_audio_destroy(a);
+}
+
+static void a_file_that_is_too_long_is_bad_or_cropped(void **state)
+{
+	struct tsi_audio_opts o = { .channels = 1,
+				    .frames = MOST,
+				    .clips = TSI_AUDIO_WHOLE,
+				    .views = 1 };
+	struct tsi_audio *a = made(&o);
+	struct file f = counting(MOST + 1);
+	uint32_t frames, there, first;
+	float got[MOST];
+	float *to[1] = { got };
+
+	(void)state;
+	assert_int_equal(tsi_audio_load(a, f.bytes, f.len, 0, 0, to),
+			 TSOCK_EDATA);
+	assert_non_null(strstr(tsock_errmsg(), "501 frames"));
+	assert_non_null(strstr(tsock_errmsg(), "500 at most"));
+	assert_int_equal(tsi_audio_measure(a, f.bytes, f.len, &frames, &there),
+			 TSOCK_EDATA);
+	tsi_audio_destroy(a);
+	o.clips = TSI_AUDIO_CUT;
+	a = made(&o);
+	assert_false(tsi_audio_same_frames(a));
+	first = tsi_draw(0, 2, 1, TSI_AUDIO_OP, 0).v[0] % 2;
+	assert_int_equal(tsi_audio_load(a, f.bytes, f.len, 2, 1, to), 0);
+	assert_int_equal(tsi_audio_last(a), MOST);
+	assert_true(got[0] * 0x1p15f == (float)first);
+	f = counting(7);
+	assert_int_equal(tsi_audio_load(a, f.bytes, f.len, 2, 1, to), 0);
+	assert_int_equal(tsi_audio_last(a), 7);
+	tsi_audio_destroy(a);
+}
+
+/* What libsoxr makes of all frames at once. */
+static uint32_t resampled(const struct file *f, uint32_t frames, float *to)
+{
+	struct tsi_wav w;
+	struct tsi_soxr *s;
+	size_t n = frames, made_, rest;
+	float from[MOST];
+
+	assert_int_equal(head_of(f, &w), 0);
+	tsi_wav_read(&w, f->bytes + tsi_wav_frame(&w, 0), frames, from);
+	assert_int_equal(tsi_soxr_open(RATE, 2 * RATE, 1, &s), 0);
+	assert_int_equal(tsi_soxr_run(s, from, &n, to, 2 * MOST, &made_), 0);
+	assert_int_equal(n, frames);
+	n = 0;
+	assert_int_equal(
+		tsi_soxr_run(s, NULL, &n, to + made_, 2 * MOST - made_, &rest),
+		0);
+	tsi_soxr_close(s);
+	return (uint32_t)(made_ + rest);
+}
+
+static void a_whole_file_is_resampled_as_one(void **state)
+{
+	struct tsi_audio_opts o = { .channels = 1,
+				    .frames = 2 * MOST,
+				    .clips = TSI_AUDIO_WHOLE,
+				    .rate = 2 * RATE,
+				    .resamples = true,
+				    .views = 1 };
+	struct tsi_audio *a = made(&o);
+	struct file f = counting(MOST - 13);
+	float got[2 * MOST], want[2 * MOST] = { 0 };
+	float *to[1] = { got };
+
+	(void)state;
+	if (!tsi_soxr_is_there()) {
+		tsi_audio_destroy(a);
+		skip();
+	}
+	assert_int_equal(resampled(&f, MOST - 13, want), 2 * (MOST - 13));
+	assert_int_equal(tsi_audio_load(a, f.bytes, f.len, 0, 0, to), 0);
+	assert_int_equal(tsi_audio_last(a), 2 * (MOST - 13));
+	assert_memory_equal(got, want, sizeof(got));
+	tsi_audio_destroy(a);
+	/* The length is that of what comes out. */
+	o.frames = 2 * (MOST - 13) - 1;
+	a = made(&o);
+	assert_int_equal(tsi_audio_load(a, f.bytes, f.len, 0, 0, to),
+			 TSOCK_EDATA);
+	assert_non_null(strstr(tsock_errmsg(), "974 frames"));
+	tsi_audio_destroy(a);
+}
+
 static void without_libsndfile_the_message_says_what_to_do(void **state)
 {
 	static const char flac[64] = "fLaC";
@@ -358,6 +481,9 @@ int main(void)
 			a_load_fails_just_where_frames_that_it_needs_are_lost),
 		cmocka_unit_test(a_short_file_is_followed_by_zeros),
 		cmocka_unit_test(a_file_that_is_resampled_has_to_be_whole),
+		cmocka_unit_test(a_sample_is_a_whole_file_and_zeros),
+		cmocka_unit_test(a_file_that_is_too_long_is_bad_or_cropped),
+		cmocka_unit_test(a_whole_file_is_resampled_as_one),
 		cmocka_unit_test(
 			without_libsndfile_the_message_says_what_to_do),
 	};

@@ -95,11 +95,13 @@ static const char *value(const struct tsi_opt *r, unsigned k, char *to,
 #define BASE "--dataset imagefolder --root /no/data"
 #define TOKENS "--dataset tokens --root /no/data --schema uint16[8]"
 #define PACKED TOKENS " --documents pack"
+#define AUDIO "--dataset audio --root /no/data --schema float32[1,9]"
 
 /* What has a meaning to some formats alone: the options to try it with. */
-static const char *tokens_of(const struct tsi_opt *r)
+static const char *format_of(const struct tsi_opt *r)
 {
-	return strstr(r->name, "-token") ? PACKED
+	return strstr(r->name, "-token")   ? PACKED
+	       : !strcmp(r->name, "clips") ? AUDIO
 	       : !strcmp(r->name, "schema") || !strcmp(r->name, "documents")
 		       ? TOKENS
 		       : NULL;
@@ -123,7 +125,7 @@ static bool decides(const struct tsi_opt *r, const char *base)
 		if (!strcmp(v, "npy"))
 			continue;
 		/* It means something to some formats alone. */
-		if (tokens_of(r) && strcmp(base, tokens_of(r)))
+		if (format_of(r) && strcmp(base, format_of(r)))
 			break;
 		if (!strcmp(r->name, "schema"))
 			v = "uint16[9]";
@@ -160,7 +162,7 @@ static void the_options_of_the_identity_are_described(void **state)
 		    !strcmp(r->name, "force"))
 			continue;
 		if ((decides(r, BASE) || decides(r, BASE " --preset eval") ||
-		     (tokens_of(r) && decides(r, tokens_of(r)))) != part)
+		     (format_of(r) && decides(r, format_of(r)))) != part)
 			fail_msg("--%s %s", r->name,
 				 part ? "decides nothing" : "decides samples");
 		count += part;
@@ -181,6 +183,7 @@ static void what_is_not_in_an_identity_is_said_to_be_none(void **state)
 			    "documents=none\n"
 			    "end-token=none\n"
 			    "begin-token=none\n"
+			    "clips=none\n"
 			    "select=none\n"
 			    "labels=none\n"
 			    "order=philox\n"

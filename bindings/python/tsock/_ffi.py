@@ -52,6 +52,7 @@ TRANSPORTS = {None: 0, "vmm": 1, "legacy": 2, "staged": 3}
 FIELD_IMAGE = 1
 FIELD_TEXT = 2
 FIELD_RAGGED = 4
+FIELD_RAGGED_LAST = 8
 WRITABLE = 1
 DROP_LAST = 2
 GPU_STORED = 8

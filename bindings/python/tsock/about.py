@@ -86,7 +86,7 @@ class About:
         self.ragged = tuple(
             field.name.decode("utf-8", "replace")
             for field in self.fields
-            if field.flags & _ffi.FIELD_RAGGED
+            if field.flags & (_ffi.FIELD_RAGGED | _ffi.FIELD_RAGGED_LAST)
         )
         # After a restart of the producer something in run is different.
         self.stream = info.epoch_len, info.nfields, said

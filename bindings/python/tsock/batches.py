@@ -73,9 +73,13 @@ class Batches:
         # A ragged field, and the one that says how many values samples have.
         names = {field.name: k for k, (_, field) in enumerate(fields)}
         self._ragged = [
-            (k, names[field.name + b"_length"])
+            (
+                k,
+                names[field.name + b"_length"],
+                bool(field.flags & _ffi.FIELD_RAGGED_LAST),
+            )
             for k, (_, field) in enumerate(fields)
-            if field.flags & _ffi.FIELD_RAGGED
+            if field.flags & (_ffi.FIELD_RAGGED | _ffi.FIELD_RAGGED_LAST)
         ]
         self._bytes_of = consumer.bytes_of(importer)
         self._keys = keys
@@ -108,8 +112,9 @@ class Batches:
 
     def arrange(self, made: list[Any]) -> Any:
         """A batch of its fields' tensors, as the user wants it."""
-        for k, lengths in self._ragged:
-            made[k] = made[k][:, : int(made[lengths].max())]
+        for k, lengths, last in self._ragged:
+            longest = slice(int(made[lengths].max()))
+            made[k] = made[k][..., longest] if last else made[k][:, longest]
         del made[self._shown :]
         for k in self._images:
             made[k] = made[k].permute(0, 3, 1, 2)

@@ -64,6 +64,11 @@ class ProducerOptions(TypedDict, total=False):
                   no .idx of Megatron-LM says where they begin, or in its stead
     begin_token   likewise the token at the beginning of each, as 50256 in the
                   files that llm.c makes
+    clips         what a sample of audio has of its file; crop: as many frames
+                  as --schema says (default); whole: all, which are as many at
+                  most, else the file is bad; a batch is as long as its longest
+                  sample, and the field audio_length says how many frames each
+                  has; cut: likewise, but of a longer file a crop
     select        serve the samples alone that it names, one a line: the path
                   of a file below the root, or the name in a tar file; behind
                   it, if wanted, a tab and a weight, for the field weight
@@ -212,6 +217,7 @@ class ProducerOptions(TypedDict, total=False):
     documents: Literal["ignore", "mark", "whole", "pack"]
     end_token: int
     begin_token: int
+    clips: Literal["crop", "whole", "cut"]
     select: Path
     labels: Path
     masks: Path
