@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # run.sh - run one benchmark, or all:
-# run.sh decode|entropy|pixels|packed|fast|read|order|claims|handoff|share|scale|gpu|against|cores|start|scripts|serve|batch|recipes|formats|data|all
+# run.sh decode|entropy|pixels|packed|fast|read|order|claims|handoff|share|scale|gpu|against|cores|start|scripts|serve|batch|recipes|formats|data|scan|nodes|all
 # run.sh compare|jobs [PEER...], which all leaves out
 #
 # Builds nothing: `make bench` and `make bench-NAME` do, and call this.
@@ -116,6 +116,13 @@ bench()
 		generated
 		streams "$B/bench/share" "$B/bin/tsock-producer" "$data"
 		;;
+	scan)
+		need "$B/bench/scan"
+		# In memory, if that is where files may be made.
+		trees=$(mktemp -d -p /dev/shm 2>/dev/null || mktemp -d)
+		trap 'rm -rf "$trees"' EXIT
+		TSOCK_LOG=warn "$B/bench/scan" "$trees"
+		;;
 	scale)
 		need "$B/bench/scale"
 		streams "$B/bench/scale"
@@ -127,7 +134,7 @@ bench()
 		fi
 		streams "$B/bench/gpu"
 		;;
-	against | start | cores | scripts)
+	against | start | cores | scripts | nodes)
 		need "$B/bin/tsock-producer"
 		python=${PYTHON:-build/venv/bin/python}
 		if ! "$python" -c 'import torchvision' 2>/dev/null; then
@@ -202,7 +209,7 @@ bench()
 		;;
 	*)
 		echo "usage: bench/run.sh" \
-			"decode|entropy|pixels|packed|fast|read|order|claims|handoff|share|scale|gpu|against|cores|start|scripts|serve|batch|recipes|formats|data|all" \
+			"decode|entropy|pixels|packed|fast|read|order|claims|handoff|share|scale|gpu|against|cores|start|scripts|serve|batch|recipes|formats|data|scan|nodes|all" \
 			"or compare|jobs [PEER...]" >&2
 		return 2
 		;;
@@ -239,7 +246,8 @@ awk -v cpus="$(nproc)" '$1 > 0.5 * cpus { print "note: load average " $1 \
 case ${1:-all} in
 all)
 	for name in decode entropy pixels packed fast read order claims handoff share scale gpu \
-		against cores start scripts serve batch recipes formats data; do
+		against cores start scripts serve batch recipes formats data \
+		scan nodes; do
 		one $name
 	done
 	;;
