@@ -83,6 +83,44 @@ static void files_come_in_torchvisions_order(void **state)
 	tsi_index_close(x);
 }
 
+/* Threads take classes piece by piece; large ones are kept in another way. */
+static void classes_of_all_sizes_stand_side_by_side(void **state)
+{
+	unsigned classes = 150, i = 0;
+	struct tsi_index *x;
+	char path[300];
+
+	(void)state;
+	for (unsigned c = 0; c < classes; c++) {
+		/* The names of one in 50 take more than 64 KiB. */
+		unsigned files = c % 50 == 7 ? 300 : 1 + c % 3;
+
+		for (unsigned k = 0; k < files; k++) {
+			snprintf(path, sizeof(path), "%03u/%s%0240u.jpg", c,
+				 k % 2 ? "sub/" : "", k);
+			tree_put(path, "ok");
+		}
+	}
+	x = tree_open(tree_options());
+	assert_int_equal(tsi_index_classes(x), classes);
+	for (unsigned c = 0; c < classes; c++) {
+		unsigned files = c % 50 == 7 ? 300 : 1 + c % 3;
+
+		for (unsigned k = 0; k < files; k++, i++) {
+			unsigned below = (files + 1) / 2;
+			bool sub = k >= below;
+
+			snprintf(path, sizeof(path), "%03u/%s%0240u.jpg", c,
+				 sub ? "sub/" : "",
+				 sub ? 2 * (k - below) + 1 : 2 * k);
+			assert_string_equal(tsi_index_path(x, i), path);
+			assert_int_equal(tsi_index_label(x, i), c);
+		}
+	}
+	assert_int_equal(tsi_index_count(x), i);
+	tsi_index_close(x);
+}
+
 static void a_root_that_is_none_is_refused_by_name(void **state)
 {
 	struct tsi_index_opts o = tree_options();
@@ -420,6 +458,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		TEST(files_come_in_torchvisions_order),
+		TEST(classes_of_all_sizes_stand_side_by_side),
 		TEST(a_root_that_is_none_is_refused_by_name),
 		TEST(a_tree_without_samples_is_refused_by_name),
 		TEST(a_folder_that_cannot_be_read_is_an_error),

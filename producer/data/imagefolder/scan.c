@@ -58,6 +58,14 @@ struct class_scan {
 	uint64_t file_cap;
 };
 
+/*
+ * A class of more bytes is kept where it was collected, a smaller one in as
+ * much memory as it needs: there may be a hundred thousand of them.
+ */
+#define LARGE 65536
+/* Classes that share the memory they are collected in. */
+#define PIECE 256
+
 struct scan {
 	const struct tsi_root *root;
 	const struct tsi_imagefolder_files *files;
@@ -264,19 +272,64 @@ static int scan_class(const struct scan *s, struct class_scan *c,
 	return err;
 }
 
+static void free_class(struct class_scan *c)
+{
+	free(c->text.base);
+	free(c->folder);
+	free(c->file);
+}
+
+static void *copy_of(const void *p, size_t len)
+{
+	void *copy = malloc(len + 1);
+
+	if (copy && len)
+		memcpy(copy, p, len);
+	return copy;
+}
+
+/* What was collected becomes c's; from is ready for another class then. */
+static int keep_class(struct class_scan *from, struct class_scan *c)
+{
+	size_t folders = from->folders * sizeof(*from->folder);
+	size_t files = from->files * sizeof(*from->file);
+
+	*c = *from;
+	if (from->text.len + folders + files > LARGE) {
+		*from = (struct class_scan){ .takes = from->takes };
+		return 0;
+	}
+	c->text.base = copy_of(from->text.base, from->text.len);
+	c->folder = copy_of(from->folder, folders);
+	c->file = copy_of(from->file, files);
+	from->text.len = 0;
+	from->folders = 0;
+	from->files = 0;
+	return c->text.base && c->folder && c->file ? 0 : no_memory();
+}
+
 static int scan_classes(void *arg, uint64_t first, uint64_t last)
 {
 	struct scan *s = arg;
+	struct class_scan now = { .takes = s->files->takes };
 	int err = 0;
 
 	for (uint64_t k = first; k < last && !err; k++) {
-		struct class_scan *c = &s->class_[k];
-
-		c->name = s->names.base + s->order[k];
-		c->takes = s->files->takes;
-		err = scan_class(s, c, c->name);
+		now.name = s->names.base + s->order[k];
+		err = scan_class(s, &now, now.name);
+		if (!err)
+			err = keep_class(&now, &s->class_[k]);
 	}
+	free_class(&now);
 	return err;
+}
+
+/* Small enough that all threads have work until the end. */
+static uint64_t piece_of(uint64_t classes, unsigned threads)
+{
+	uint64_t n = classes / (16 * (uint64_t)threads + 1);
+
+	return n < 1 ? 1 : n < PIECE ? n : PIECE;
 }
 
 static int find_classes(struct scan *s)
@@ -397,13 +450,6 @@ static int fill_table(const struct scan *s, struct tsi_table *t)
 	return err;
 }
 
-static void free_class(struct class_scan *c)
-{
-	free(c->text.base);
-	free(c->folder);
-	free(c->file);
-}
-
 static void free_scan(struct scan *s)
 {
 	for (uint64_t k = 0; s->class_ && k < s->classes; k++)
@@ -419,7 +465,9 @@ static int scan_classed(struct scan *s, const struct tsi_format_opts *o,
 	int err = find_classes(s);
 
 	if (!err)
-		err = tsi_parallel(o->threads, s->classes, 1, scan_classes, s);
+		err = tsi_parallel(o->threads, s->classes,
+				   piece_of(s->classes, o->threads),
+				   scan_classes, s);
 	if (!err)
 		err = fill_table(s, t);
 	free_scan(s);
