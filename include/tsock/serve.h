@@ -53,17 +53,19 @@ struct tsock_serve_opts {
 			       * first_epoch; 0 is never */
 	const uint64_t *segment_bounds; /* segments + 1 of them, or NULL */
 	uint32_t segments;              /* 0 means 1 */
-	uint32_t ring;              /* samples; 0 means 2048, or what two epochs
-				     * need, if less; grows as needed */
-	uint32_t join_window;       /* samples; 0 means ring / 2 */
-	uint32_t max_batch;         /* samples; 0 means 512 */
-	uint32_t min_consumers;     /* nothing is made before; 0 means 1; none
+	uint32_t ring;          /* samples; grows as needed; 0 means 2048, or
+				     * what two epochs need, if less, but at
+				     * most 1 GiB as float32; or ring_bytes */
+	uint32_t join_window;   /* samples; 0 means ring / 2 */
+	uint32_t max_batch;     /* samples; 0 means 512, or what a ring of
+				     * 1 GiB, or of ring_bytes, has room for */
+	uint32_t min_consumers; /* nothing is made before; 0 means 1; none
 				     * counts where readers of the producer
 				     * before go on: their stream has begun */
-	uint32_t sequential;        /* 1: consumers leave between epochs */
-	uint32_t slow;              /* enum tsock_slow */
-	uint32_t slow_ms;           /* so long, unless TSOCK_SLOW_BLOCK */
-	uint64_t memory;            /* bytes for all rings; 0: what there is */
+	uint32_t sequential;    /* 1: consumers leave between epochs */
+	uint32_t slow;          /* enum tsock_slow */
+	uint32_t slow_ms;       /* so long, unless TSOCK_SLOW_BLOCK */
+	uint64_t memory;        /* bytes for all rings; 0: what there is */
 	const char *const *classes; /* nclasses names, or NULL */
 	uint32_t nclasses;
 	uint32_t fanout;        /* enum tsock_fanout */
@@ -84,18 +86,21 @@ struct tsock_serve_opts {
 	int (*table)(void *arg, struct tsock_serve_table *t);
 	void *table_arg;
 	uint32_t shard_ranks; /* shards in the part, from shard on; 0: one */
-	uint32_t reserved2;   /* 0 */
+	uint32_t least_batch; /* if max_batch is 0, it isn't less than this */
 	uint64_t whole_len;   /* of an epoch of all parts together, where a part
 				 * is cut as tsock_part_opts says; else 0 */
 	uint64_t start_epoch; /* with whole_len: the stream begins with this
 				 * epoch, which is dealt anew ... */
 	uint64_t start;       /* ... from this position on; 0: it doesn't */
+	uint64_t ring_bytes;  /* that each ring may take at most, also one with
+			       * images as float32; 0: see ring, which must be 0
+			       * if this isn't */
 };
 #define TSOCK_SERVE_OPTS_INIT \
 	{ \
 		sizeof(struct tsock_serve_opts), 0, NULL, 0, 0, 0, NULL, 0, 0, \
 			0, 0, 0, 0, 0, 0, 0, NULL, 0, 0, 0, 0, 0, 0, 0, NULL, \
-			0, 0, 0, 0, NULL, NULL, 0, 0, 0, 0, 0 \
+			0, 0, 0, 0, NULL, NULL, 0, 0, 0, 0, 0, 0 \
 	}
 
 /*

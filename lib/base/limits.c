@@ -242,6 +242,7 @@ struct names {
 	const char *controller, *limit, *usage, *cache;
 };
 
+/* What each of them leaves; name->usage NULL: what each of them allows. */
 static void least_of_groups(const char *root, const struct names *name,
 			    uint64_t *bytes, char *limiter, size_t n)
 {
@@ -254,8 +255,11 @@ static void least_of_groups(const char *root, const struct names *name,
 
 		if (!read_number(&g, name->limit, &limit))
 			continue;
-		read_number(&g, name->usage, &usage);
-		read_keyed(root, g.dir, "memory.stat", name->cache, &cache);
+		if (name->usage) {
+			read_number(&g, name->usage, &usage);
+			read_keyed(root, g.dir, "memory.stat", name->cache,
+				   &cache);
+		}
 		usage -= cache < usage ? cache : usage;
 		left = limit > usage ? limit - usage : 0;
 		if (left >= *bytes)
@@ -286,6 +290,22 @@ int tsi_limits_memory(const char *root, uint64_t *bytes, char *limiter,
 					      "free: no /proc/meminfo here");
 	*bytes = least;
 	return 0;
+}
+
+uint64_t tsi_limits_whole_memory(const char *root)
+{
+	static const struct names v1 = { "memory", "memory.limit_in_bytes",
+					 NULL, NULL };
+	static const struct names v2 = { "", "memory.max", NULL, NULL };
+	uint64_t least = UINT64_MAX, kib;
+	char limiter[2 * PATH_LEN];
+
+	if (read_keyed(root, "/proc", "meminfo", "MemTotal:", &kib) &&
+	    kib < UINT64_MAX / 1024)
+		least = kib * 1024;
+	least_of_groups(root, &v1, &least, limiter, sizeof(limiter));
+	least_of_groups(root, &v2, &least, limiter, sizeof(limiter));
+	return least;
 }
 
 unsigned tsi_limits_affinity(uint64_t *bits, unsigned words)

@@ -26,6 +26,12 @@
 int tsi_limits_memory(const char *root, uint64_t *bytes, char *limiter,
 		      size_t n);
 
+/*
+ * Bytes that there are in all, taken or not, so the answer is the same whenever
+ * it is asked for.  UINT64_MAX: the kernel doesn't tell.
+ */
+uint64_t tsi_limits_whole_memory(const char *root);
+
 /* CPUs by affinity and quota, a part of one counting as one; at least 1. */
 unsigned tsi_limits_cpus(const char *root);
 

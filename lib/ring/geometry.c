@@ -145,39 +145,119 @@ static uint64_t usual_ring(uint64_t least, uint64_t epoch)
 	return min64(USUAL_RING, max64(max64(2 * epoch, least), SMALL_RING));
 }
 
-/* The wish's numbers are within bounds. */
-static void choose_sizes(struct tsi_geometry *g,
-			 const struct tsi_geometry_wish *w)
+/* Bytes of a sample of these fields where its images are float32. */
+static uint64_t widest_sample(const struct tsi_geometry *g)
+{
+	uint64_t n = 0;
+
+	for (unsigned i = 0; i < g->nfields; i++)
+		n += g->field[i].sample_bytes *
+		     (g->field[i].desc.flags & TSOCK_FIELD_IMAGE ? 4 : 1);
+	return n;
+}
+
+/* The least ring for two batches where a join window isn't said: a ninth of the
+ * ring is for late readers. */
+static uint64_t least_of_two(uint64_t two)
+{
+	return two + max64(two / 8, 1);
+}
+
+/* What is chosen where the wish says no number of samples. */
+struct room {
+	uint64_t fit; /* samples that the bytes have room for; 0: any number */
+	uint64_t batch; /* the largest that there is then */
+};
+
+/* As least_of_two(): four ninths for each of two batches. */
+static struct room room_for(const struct tsi_geometry *g,
+			    const struct tsi_geometry_wish *w)
+{
+	uint64_t usual = w->usual ? w->usual : TSI_GEOMETRY_USUAL;
+	uint64_t bytes = w->bytes ? w->bytes : usual;
+	struct room r = { .batch = max64(TSI_GEOMETRY_BATCH, w->least_batch) };
+
+	if (w->ring)
+		return r;
+	/* Rounding up to whole pages would exceed it again. */
+	r.fit = max64(bytes / widest_sample(g), 1);
+	if (r.fit > 8)
+		r.fit -= r.fit % 8;
+	r.batch = min64(TSI_GEOMETRY_BATCH, max64(r.fit * 4 / 9, 1));
+	r.batch = max64(r.batch, w->least_batch);
+	return r;
+}
+
+static uint64_t choose_capacity(const struct tsi_geometry_wish *w,
+				const struct room *r, uint64_t two,
+				uint64_t epoch)
+{
+	uint64_t least = min64(2 * two, epoch + two), c;
+
+	if (w->ring)
+		return max64(w->ring, least);
+	if (w->bytes)
+		return r->fit;
+	c = max64(usual_ring(least, epoch), least);
+	return c <= r->fit ? c : max64(r->fit, min64(least, least_of_two(two)));
+}
+
+/* Bytes were said: the numbers that don't fit are the caller's. */
+static int err_room(const struct tsi_geometry *g,
+		    const struct tsi_geometry_wish *w, const struct room *r,
+		    uint64_t batch, uint64_t need)
+{
+	uint64_t wide = widest_sample(g);
+
+	return tsi_err(TSOCK_EARG,
+		       "a ring of %.1f MB has room for %llu samples of %.3f MB "
+		       "(as float32), and two batches of %llu with a join "
+		       "window of %llu need %llu, %.1f MB: make --ring larger, "
+		       "or --max-batch or --join-window smaller",
+		       (double)w->bytes / 1e6, (unsigned long long)r->fit,
+		       (double)wide / 1e6, (unsigned long long)batch,
+		       (unsigned long long)(w->join_window ? w->join_window
+							   : need - 2 * batch),
+		       (unsigned long long)need, (double)(need * wide) / 1e6);
+}
+
+/* The wish's numbers are within bounds, the fields are known. */
+static int choose_sizes(struct tsi_geometry *g,
+			const struct tsi_geometry_wish *w)
 {
 	uint64_t epoch = w->epoch_len && w->epoch_len < MAX_SAMPLES
 				 ? w->epoch_len
 				 : MAX_SAMPLES;
-	uint64_t batch = w->max_batch ? w->max_batch : TSI_GEOMETRY_BATCH;
+	struct room r = room_for(g, w);
+	uint64_t batch = w->max_batch ? w->max_batch : r.batch;
 	uint64_t two = two_batches(batch, epoch);
-	uint64_t least = min64(2 * two, epoch + two);
-	uint64_t c = w->ring ? w->ring : usual_ring(least, epoch);
+	uint64_t c = choose_capacity(w, &r, two, epoch);
+	uint64_t need =
+		w->join_window ? w->join_window + two : least_of_two(two);
 
-	c = max64(c, least);
+	if (w->bytes && !w->ring && c < need)
+		return err_room(g, w, &r, batch, need);
 	g->max_batch = min64(batch, epoch);
 	g->join_window =
 		w->join_window ? w->join_window : min64(c / 2, c - two);
 	g->capacity = max64(c, g->join_window + two);
+	return 0;
 }
 
-/* Its sizes are known: the fields, and how each is mapped. */
-static int finish_fields(struct tsi_geometry *g,
-			 const struct tsock_field *field, unsigned nfields)
+static int begin_fields(struct tsi_geometry *g, const struct tsock_field *field,
+			unsigned nfields)
 {
-	int err;
-
 	if (!nfields || nfields > TSOCK_MAX_FIELDS)
 		return tsi_err(TSOCK_EARG,
 			       "a stream has 1 to %d fields, not %u",
 			       TSOCK_MAX_FIELDS, nfields);
 	g->nfields = nfields;
-	err = take_fields(g, field);
-	if (err)
-		return err;
+	return take_fields(g, field);
+}
+
+/* Its sizes are known: how each field is mapped. */
+static int finish_fields(struct tsi_geometry *g)
+{
 	g->capacity = best_capacity(g);
 	return lay_out_ring(g);
 }
@@ -190,11 +270,15 @@ int tsi_geometry_make(const struct tsock_field *field, unsigned nfields,
 	int err;
 
 	if (wish->ring > MAX_SAMPLES || wish->join_window > MAX_SAMPLES ||
-	    wish->max_batch > MAX_SAMPLES / 4)
+	    wish->max_batch > MAX_SAMPLES / 4 ||
+	    wish->least_batch > MAX_SAMPLES / 4)
 		return tsi_err(TSOCK_EARG, "a ring has at most %llu samples",
 			       (unsigned long long)MAX_SAMPLES);
-	choose_sizes(&g, wish);
-	err = finish_fields(&g, field, nfields);
+	err = begin_fields(&g, field, nfields);
+	if (!err)
+		err = choose_sizes(&g, wish);
+	if (!err)
+		err = finish_fields(&g);
 	if (!err)
 		*out = g;
 	return err;
@@ -208,8 +292,10 @@ int tsi_geometry_like(const struct tsi_geometry *base,
 				  .join_window = base->join_window,
 				  .max_batch = base->max_batch,
 				  .granularity = granularity };
-	int err = finish_fields(&g, field, nfields);
+	int err = begin_fields(&g, field, nfields);
 
+	if (!err)
+		err = finish_fields(&g);
 	if (!err)
 		*out = g;
 	return err;

@@ -35,14 +35,22 @@ bool tsi_geometry_field_is_good(const struct tsock_field *f);
  */
 uint64_t tsi_geometry_page(void);
 
-#define TSI_GEOMETRY_BATCH UINT32_C(512) /* where no max_batch is said */
+#define TSI_GEOMETRY_BATCH UINT32_C(512)       /* where no max_batch is said */
+#define TSI_GEOMETRY_USUAL (UINT64_C(1) << 30) /* bytes, where none are said */
 
 /* What a ring is to have room for; 0 leaves a number to us. */
 struct tsi_geometry_wish {
 	uint64_t ring; /* samples; 0: 2,048, or what a small epoch needs */
 	uint64_t join_window; /* 0: half the ring */
-	uint64_t max_batch;   /* 0: 512; a batch ends where its epoch does */
-	uint64_t epoch_len;   /* 0: longer than any ring */
+	/* 0: 512, or fewer where a ring of bytes has no room for so many; a
+	 * batch ends where its epoch does. */
+	uint64_t max_batch;
+	uint64_t epoch_len; /* 0: longer than any ring */
+	/* Instead of ring: bytes that the ring may take where its images are
+	 * float32, so that no ring of the stream takes more. */
+	uint64_t bytes;
+	uint64_t usual;       /* where none are said; 0: TSI_GEOMETRY_USUAL */
+	uint64_t least_batch; /* max_batch isn't less, if it is 0 */
 };
 
 /*
@@ -50,6 +58,11 @@ struct tsi_geometry_wish {
  * least join_window and two batches, and four batches, or an epoch and two;
  * and up to 25 % more where that lets fields be mapped twice instead of having
  * a margin.  The geometry's max_batch is an epoch at most.
+ *
+ * Where the wish says neither ring nor bytes, the ring takes the usual bytes at
+ * most, unless join_window, max_batch or least_batch ask for more: then it has
+ * room for two batches and an eighth of that.  Fails with EARG, and the numbers,
+ * where bytes are said and have no room for the rest.
  */
 int tsi_geometry_make(const struct tsock_field *field, unsigned nfields,
 		      const struct tsi_geometry_wish *wish,

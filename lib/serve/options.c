@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/limits.h"
+#include "base/sequence.h"
 #include "base/sized.h"
 #include "serve/membership.h"
 #include "view/spec.h"
@@ -132,17 +134,41 @@ static int check_opts(const struct tsock_serve_opts *o)
 	return 0;
 }
 
+/*
+ * Half of the memory for rings of four views.  The machine's whole memory
+ * counts, not what is free, so that a successor's ring has the same size.
+ */
+static uint64_t usual_ring_bytes(void)
+{
+	uint64_t most = tsi_limits_whole_memory("") / 8;
+
+	return max64(min64(most, TSI_GEOMETRY_USUAL), 1 << 20);
+}
+
 static int make_geometry(struct tsock_serve_opts *o, struct tsi_geometry *g)
 {
 	struct tsi_geometry_wish wish = { .ring = o->ring,
+					  .bytes = o->ring_bytes,
+					  .usual = usual_ring_bytes(),
+					  .least_batch = o->least_batch,
 					  .join_window = o->join_window,
 					  .max_batch = o->max_batch,
 					  .epoch_len = o->epoch_len };
+	int err;
 
+	if (o->ring && o->ring_bytes)
+		return tsi_err(TSOCK_EARG,
+			       "a ring has either so many samples (%u) or so "
+			       "many bytes (%llu)",
+			       o->ring, (unsigned long long)o->ring_bytes);
+	err = tsi_geometry_make(o->fields, o->nfields, &wish, g);
 	/* What consumers are told: a batch may be larger than an epoch. */
-	if (!o->max_batch)
-		o->max_batch = TSI_GEOMETRY_BATCH;
-	return tsi_geometry_make(o->fields, o->nfields, &wish, g);
+	if (!err && !o->max_batch)
+		o->max_batch = (uint32_t)(g->max_batch < o->epoch_len
+						  ? g->max_batch
+						  : max64(o->least_batch,
+							  TSI_GEOMETRY_BATCH));
+	return err;
 }
 
 int tsi_options_read(const char *call, const struct tsock_serve_opts *from,

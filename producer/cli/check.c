@@ -336,10 +336,10 @@ static int check_memories(const struct tsi_options *o,
 	int err = tsi_service_geometry(p, TSI_EPOCH_LONG, g);
 
 	/* Without --ring it depends on the data set, which is scanned later. */
-	if (!err && !p->ring)
+	if (!err && !p->ring && !p->ring_bytes)
 		err = tsi_service_geometry(p, 1, &least);
 	if (!err)
-		err = tsi_check_ring(p, p->ring ? g : &least);
+		err = tsi_check_ring(p, least.capacity ? &least : g);
 	if (!err)
 		err = check_image_memory(p->memory, g->ring_bytes,
 					 &p->image_memory);

@@ -204,6 +204,7 @@ TYPES = {
     "COUNT": "int",
     "AUTO": "int",
     "BYTES": "Size",
+    "ROOM": "Size",
     "SWITCH": "bool",
     "QUIET": "bool",
     "SHARE": "float",

@@ -17,6 +17,7 @@ enum tsi_opt_kind {
 	TSI_OPT_COUNT,    /* uint64_t in [min, max] */
 	TSI_OPT_AUTO,     /* as TSI_OPT_COUNT, or "auto", which is 0 */
 	TSI_OPT_BYTES,    /* uint64_t in [min, max], with a unit */
+	TSI_OPT_ROOM,     /* struct tsi_room */
 	TSI_OPT_SWITCH,   /* bool */
 	TSI_OPT_ACTION,   /* min is the enum tsi_run_mode */
 	TSI_OPT_SHARE,    /* struct tsi_tolerance */

@@ -4,6 +4,7 @@
  */
 #include "cli/option_value.h"
 
+#include <ctype.h>
 #include <string.h>
 
 #include "base/err.h"
@@ -48,6 +49,28 @@ static int set_start(const struct tsi_opt *r, const char *value,
 		     struct tsi_start *to)
 {
 	return tsi_value_start(r->name, value, &to->epoch, &to->position);
+}
+
+#define ROOM_LEAST (UINT64_C(1) << 20)
+#define ROOM_MOST (UINT64_C(1) << 50)
+
+/* A number counts samples; with a unit it is a size. */
+static int set_room(const struct tsi_opt *r, const char *value,
+		    struct tsi_room *to)
+{
+	struct tsi_room room = { 0, 0 };
+	size_t len = strlen(value);
+	int err;
+
+	if (!len || !isalpha((unsigned char)value[len - 1]))
+		err = tsi_value_count(r->name, value, r->min, r->max,
+				      &room.samples);
+	else
+		err = tsi_value_bytes(r->name, value, ROOM_LEAST, ROOM_MOST,
+				      &room.bytes);
+	if (!err)
+		*to = room;
+	return err;
 }
 
 bool tsi_option_name_char(char c)
@@ -99,6 +122,8 @@ int tsi_option_value(const struct tsi_opt *r, const char *value, void *to)
 		return tsi_value_count(r->name, value, r->min, r->max, to);
 	case TSI_OPT_BYTES:
 		return tsi_value_bytes(r->name, value, r->min, r->max, to);
+	case TSI_OPT_ROOM:
+		return set_room(r, value, to);
 	case TSI_OPT_SWITCH:
 	case TSI_OPT_QUIET:
 		*(bool *)to = true;

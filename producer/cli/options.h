@@ -63,6 +63,11 @@ struct tsi_slow {
 	uint64_t ms;     /* for KILL and DETACH */
 };
 
+/* A ring's size: either is 0. */
+struct tsi_room {
+	uint64_t samples, bytes;
+};
+
 /* What an option is, by its kind. */
 #define TSI_MEMBER_TEXT(m) const char *m;
 #define TSI_MEMBER_PATH(m) const char *m;
@@ -70,6 +75,7 @@ struct tsi_slow {
 #define TSI_MEMBER_COUNT(m) uint64_t m;
 #define TSI_MEMBER_AUTO(m) uint64_t m;
 #define TSI_MEMBER_BYTES(m) uint64_t m;
+#define TSI_MEMBER_ROOM(m) struct tsi_room m;
 #define TSI_MEMBER_IDLE(m) uint64_t m;
 #define TSI_MEMBER_SWITCH(m) bool m;
 #define TSI_MEMBER_QUIET(m) bool m;

@@ -79,6 +79,8 @@ struct tsi_pipeline_opts {
 	const char *name;
 	uint64_t epochs;
 	uint32_t ring, join_window, max_batch, min_consumers;
+	uint32_t least_batch;
+	uint64_t ring_bytes;
 	uint32_t slow, slow_ms; /* enum tsock_slow */
 	uint64_t memory;
 	uint64_t gpu_memory;

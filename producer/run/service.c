@@ -46,6 +46,8 @@ static void serve_opts(const struct tsi_pipeline_opts *o,
 	out->epoch_len = epoch_len;
 	out->epochs = o->epochs;
 	out->ring = o->ring;
+	out->ring_bytes = o->ring_bytes;
+	out->least_batch = o->least_batch;
 	out->join_window = o->join_window;
 	out->max_batch = o->max_batch;
 	out->min_consumers = o->min_consumers;

@@ -89,6 +89,9 @@ fails 78 'a ring of 108 samples takes 16.3 MB, more than --memory.s 12.6 MB' \
 	'a ring that the scan finds to be above --memory' \
 	"$producer" --dry-run --quiet "${set[@]}" --memory 12M
 
+fails 78 'two batches of 512 with a join window of 128 need 1152' \
+	'a ring of bytes that has no room for the batches' \
+	"${q[@]}" "${set[@]}" --ring 64M --max-batch 512
 fails 78 'numa-node 1023: th' 'a NUMA node that is not there' \
 	"${q[@]}" "${set[@]}" --numa-node 1023
 

@@ -228,6 +228,97 @@ static void a_small_data_set_has_a_ring_of_two_epochs(void **state)
 	}
 }
 
+/* ---- how many bytes ---- */
+
+static struct tsock_field image_of(uint64_t side)
+{
+	return (struct tsock_field){ .name = "image",
+				     .dtype = TSOCK_U8,
+				     .flags = TSOCK_FIELD_IMAGE,
+				     .ndim = 3,
+				     .shape = { side, side, 3 } };
+}
+
+static void no_ring_takes_more_than_a_gib_unless_that_is_asked_for(void **state)
+{
+	static const struct {
+		uint64_t side, batch, least; /* as they are said */
+		uint64_t capacity, window, largest;
+	} want[] = {
+		{ 32, 0, 0, 2048, 1024, 512 },
+		{ 208, 0, 0, 2048, 1024, 512 },
+		{ 224, 0, 0, 1776, 752, 512 },
+		{ 256, 0, 0, 1360, 336, 512 },
+		{ 384, 0, 0, 600, 68, 266 },
+		{ 512, 0, 0, 336, 38, 149 },
+		{ 1024, 0, 0, 80, 10, 35 },
+		/* It grows for batches, and an eighth for late readers. */
+		{ 1024, 0, 35, 80, 10, 35 },
+		{ 1024, 0, 36, 81, 9, 36 },
+		{ 1024, 0, 128, 288, 32, 128 },
+		{ 1024, 512, 0, 1152, 128, 512 },
+		{ 224, 1024, 0, 2304, 256, 1024 },
+		{ 224, 0, 1024, 2304, 256, 1024 },
+		/* One image is larger than all of it. */
+		{ 16384, 0, 0, 3, 1, 1 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
+		struct tsi_geometry_wish w = { .max_batch = want[i].batch,
+					       .least_batch = want[i].least };
+		struct tsock_field f = image_of(want[i].side);
+		struct tsi_geometry g;
+
+		assert_int_equal(tsi_geometry_make(&f, 1, &w, &g), 0);
+		/* Whole pages may take up to a quarter more. */
+		assert_in_range(g.capacity, want[i].capacity,
+				want[i].capacity + 8);
+		assert_int_equal(g.join_window, want[i].window);
+		assert_int_equal(g.max_batch, want[i].largest);
+		assert_true(g.capacity >= g.join_window + 2 * g.max_batch);
+	}
+}
+
+static void a_ring_may_be_asked_for_in_bytes(void **state)
+{
+	struct tsock_field f = image_of(256);
+	struct tsi_geometry_wish w = { .bytes = UINT64_C(4) << 30 };
+	struct tsi_geometry g;
+
+	(void)state;
+	assert_int_equal(tsi_geometry_make(&f, 1, &w, &g), 0);
+	assert_int_equal(g.capacity, 5456); /* not 2,048 */
+	assert_int_equal(g.max_batch, 512);
+	w.bytes = 64 << 20;
+	assert_int_equal(tsi_geometry_make(&f, 1, &w, &g), 0);
+	assert_int_equal(g.capacity, 80);
+	assert_int_equal(g.max_batch, 35);
+	assert_int_equal(g.join_window, 10);
+	/* The other two have to find room in it. */
+	w.max_batch = 35;
+	w.join_window = 10;
+	assert_int_equal(tsi_geometry_make(&f, 1, &w, &g), 0);
+	assert_int_equal(g.capacity, 80);
+	w.max_batch++;
+	assert_int_equal(tsi_geometry_make(&f, 1, &w, &g), TSOCK_EARG);
+	assert_string_equal(tsock_errmsg(),
+			    "a ring of 67.1 MB has room for 80 samples of "
+			    "0.786 MB (as float32), and two batches of 36 with "
+			    "a join window of 10 need 82, 64.5 MB: make --ring "
+			    "larger, or --max-batch or --join-window smaller");
+	w = (struct tsi_geometry_wish){ .bytes = 64 << 20, .least_batch = 64 };
+	assert_int_equal(tsi_geometry_make(&f, 1, &w, &g), TSOCK_EARG);
+	assert_non_null(strstr(tsock_errmsg(), "two batches of 64"));
+	/* Where none are said, a small machine's ring takes fewer than 1 GiB. */
+	w = (struct tsi_geometry_wish){ .usual = 64 << 20 };
+	assert_int_equal(tsi_geometry_make(&f, 1, &w, &g), 0);
+	assert_int_equal(g.capacity, 80);
+	w.least_batch = 64;
+	assert_int_equal(tsi_geometry_make(&f, 1, &w, &g), 0);
+	assert_int_equal(g.capacity, 144);
+}
+
 /* Samples from the first of a batch to the end of the next, at most. */
 static uint64_t longest_pair(uint64_t epoch, uint64_t batch)
 {
@@ -266,7 +357,10 @@ static void two_batches_fit_beside_the_join_window(void **state)
 			for (uint64_t ring = 0; ring < 200; ring += 33)
 				for (uint64_t join = 0; join < 80; join += 26)
 					check_pairs(&(struct tsi_geometry_wish){
-						ring, join, b, n });
+						.ring = ring,
+						.join_window = join,
+						.max_batch = b,
+						.epoch_len = n });
 }
 
 /* ---- what another process states ---- */
@@ -358,6 +452,9 @@ int main(void)
 			where_nothing_is_mapped_twice_each_field_has_a_margin),
 		cmocka_unit_test(a_small_data_set_has_a_ring_of_two_epochs),
 		cmocka_unit_test(two_batches_fit_beside_the_join_window),
+		cmocka_unit_test(
+			no_ring_takes_more_than_a_gib_unless_that_is_asked_for),
+		cmocka_unit_test(a_ring_may_be_asked_for_in_bytes),
 		cmocka_unit_test(counts_out_of_bounds_are_refused),
 		cmocka_unit_test(a_ring_on_the_host_has_pages_of_this_machine),
 		cmocka_unit_test(a_granularity_that_no_memory_has_is_refused),

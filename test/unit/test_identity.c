@@ -72,6 +72,7 @@ static const char *value(const struct tsi_opt *r, unsigned k, char *to,
 	case TSI_OPT_PATH:
 		return k ? NULL : "/other";
 	case TSI_OPT_BYTES:
+	case TSI_OPT_ROOM:
 		return k ? NULL : "3M";
 	case TSI_OPT_SHARE:
 		return k ? NULL : "0.5";

@@ -443,6 +443,23 @@ static void this_machine_has_memory_and_cpus(void **state)
 	assert_true(tsi_limits_cpus("") <= affinity());
 }
 
+static void the_whole_memory_counts_what_is_taken_too(void **state)
+{
+	(void)state;
+	assert_true(tsi_limits_whole_memory(root) == UINT64_MAX);
+	free_memory(10000);
+	assert_true(tsi_limits_whole_memory(root) == 99999999 * UINT64_C(1024));
+	use_v2("/job");
+	write_number("/sys/fs/cgroup/job/memory.max", 500u * MB);
+	write_number("/sys/fs/cgroup/job/memory.current", 300u * MB);
+	assert_int_equal(tsi_limits_whole_memory(root), 500 * MB);
+	use_v1("/a");
+	write_number("/sys/fs/cgroup/memory/a/memory.limit_in_bytes", 70u * MB);
+	write_number("/sys/fs/cgroup/memory/a/memory.usage_in_bytes", 69u * MB);
+	assert_int_equal(tsi_limits_whole_memory(root), 70 * MB);
+	assert_true(tsi_limits_whole_memory("") > MB);
+}
+
 #define t(name) cmocka_unit_test_setup_teardown(name, make_root, remove_root)
 
 int main(void)
@@ -468,6 +485,7 @@ int main(void)
 		t(v2_cpu_quota_is_rounded_up),
 		t(v1_cpu_quota_is_rounded_up),
 		t(zero_cpu_period_is_no_limit),
+		t(the_whole_memory_counts_what_is_taken_too),
 		t(this_machine_has_memory_and_cpus),
 	};
 

@@ -142,6 +142,14 @@ static void the_data_path_is_told_how_to_serve(void **state)
 	assert_int_equal(p.slow, TSOCK_SLOW_BLOCK);
 	assert_int_equal(p.slow_ms, 0);
 	assert_int_equal(p.gpu_transport, TSOCK_TRANSPORT_STAGED);
+	assert_int_equal(p.ring_bytes, 0);
+	assert_int_equal(p.least_batch, 0);
+	tsi_options_fini(&o);
+	o = good("--dataset=imagefolder --root=/d --ring=1.5G --least-batch=9");
+	tsi_options_pipeline(&o, &p);
+	assert_int_equal(p.ring, 0);
+	assert_int_equal(p.ring_bytes, UINT64_C(3) << 29);
+	assert_int_equal(p.least_batch, 9);
 	tsi_options_fini(&o);
 }
 
@@ -158,7 +166,8 @@ static void imagenet_trains_by_default(void **state)
 	assert_int_equal(o.seed, 0);
 	assert_int_equal(o.size, 224);
 	assert_int_equal(o.resize, 256);
-	assert_int_equal(o.ring, 0);
+	assert_int_equal(o.ring.samples, 0);
+	assert_int_equal(o.ring.bytes, 0);
 	assert_int_equal(o.segments, 0);
 	assert_int_equal(o.min_consumers, 1);
 	assert_int_equal(o.epochs, 0);
@@ -321,6 +330,8 @@ static void wrong_values_are_named(void **state)
 	refused("--seed 18446744073709551616", "--seed", "2^64");
 	refused("--memory 4", "--memory 4", "unit");
 	refused("--memory 4Q", "--memory 4Q", "512M");
+	refused("--ring 4Q", "--ring 4Q", "512M");
+	refused("--ring 1K", "--ring 1K", "1M");
 	refused("--memory nan", "--memory nan", "512M");
 	refused("--memory 4GG", "--memory 4GG", "512M");
 	refused("--memory 9999T", "--memory", "1M");

@@ -34,12 +34,12 @@ static void defaults_are_the_documented_ones(void **state)
 	assert_int_equal(
 		tsi_geometry_make(f, 2, &(struct tsi_geometry_wish){ 0 }, &g),
 		0);
-	assert_int_equal(g.capacity, 2048);
-	assert_int_equal(g.join_window, 1024);
+	assert_int_equal(g.capacity, 1776);
+	assert_int_equal(g.join_window, 752);
 	assert_int_equal(g.max_batch, 512);
 	assert_int_equal(g.field[0].margin, 0);
 	assert_int_equal(g.field[1].margin, 0);
-	assert_int_equal(g.field[0].map_bytes, 2048 * 224 * 224 * 3);
+	assert_int_equal(g.field[0].map_bytes, 1776 * 224 * 224 * 3);
 }
 
 static void ring_grows_to_what_window_and_batch_need(void **state)

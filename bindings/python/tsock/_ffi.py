@@ -218,10 +218,11 @@ class ServeOpts(Sized):
         ("table", c_void_p),
         ("table_arg", c_void_p),
         ("shard_ranks", c_uint32),
-        ("reserved2", c_uint32),
+        ("least_batch", c_uint32),
         ("whole_len", c_uint64),
         ("start_epoch", c_uint64),
         ("start", c_uint64),
+        ("ring_bytes", c_uint64),
     ]
 
 

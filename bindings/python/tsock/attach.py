@@ -29,7 +29,6 @@ _T = TypeVar("_T")
 
 WAIT = float(60)  # a loader's default; an equal number of the user's is not it
 IDLE = "60"  # seconds after which a producer that was started here ends
-USUAL_BATCH = 512  # a producer's --max-batch, if nothing is said
 NONE = "none"  # what isn't in an identity
 _STARTS = 3  # of a producer that ends before it was found
 _LOOK = 0.2  # seconds between two looks for a producer that is gone
@@ -159,8 +158,8 @@ class Wanted:
             raise
         checked = dict(self._options)
         checked.setdefault("exit_when_idle", IDLE)
-        if batch_size > USUAL_BATCH:
-            checked.setdefault("max_batch", str(batch_size))
+        if batch_size > 1:  # whatever a ring of large images has room for
+            checked.setdefault("least_batch", str(batch_size))
         folder, _, name = self.name.rpartition("/")
         command = producers_command(name, checked)
         for left in reversed(range(_STARTS)):

@@ -161,9 +161,14 @@ class ProducerOptions(TypedDict, total=False):
                   size
 
     Stream:
-    ring          samples held in memory (2048, or two to three epochs of a
-                  smaller set; more if the next two need it)
-    max_batch     largest batch that a consumer may ask for (512)
+    ring          what is held in memory: a number of samples, more if the next
+                  two need it; or, as 2G, what each ring may take, also one of
+                  float32 (2048 samples, or two to three epochs of a smaller
+                  set, but at most 1G)
+    max_batch     largest batch that a consumer may ask for (512, or what a
+                  ring of large images has room for)
+    least_batch   without --max-batch: the largest batch is at least this one,
+                  whatever the ring then takes
     join_window   so far into an epoch late joiners still get all of it (half
                   the ring)
     memory        most that all rings may take, e.g. 4G (what there is)
@@ -245,8 +250,9 @@ class ProducerOptions(TypedDict, total=False):
     resize: int
     pillow: int
     fast: bool
-    ring: int
+    ring: Size
     max_batch: int
+    least_batch: int
     join_window: int
     memory: Size
     image_memory: Size
