@@ -118,16 +118,18 @@ static void expect(const struct tsi_index *x, uint32_t dtype, unsigned len,
 		assert_int_equal(f->shape[0], len);
 	for (uint64_t i = 0; i < tsi_index_count(x); i++) {
 		float vector[MOST];
-		int64_t number;
+		int64_t whole[MOST];
 
-		if (dtype == TSOCK_I64) {
-			tsi_columns_put_label(c, i, &number);
-			assert_int_equal(number, (int64_t)want[i]);
-			continue;
-		}
-		tsi_columns_put_label(c, i, vector);
+		tsi_columns_put_label(c, i,
+				      dtype == TSOCK_I64 ? (void *)whole
+							 : (void *)vector);
 		for (unsigned k = 0; k < len; k++)
-			assert_true(vector[k] == (float)want[i * len + k]);
+			if (dtype == TSOCK_I64)
+				assert_int_equal(whole[k],
+						 (int64_t)want[i * len + k]);
+			else
+				assert_true(vector[k] ==
+					    (float)want[i * len + k]);
 	}
 }
 
@@ -338,6 +340,67 @@ static void numbers_and_vectors_are_float32(void **state)
 	       "line 3: '9223372036854775808' is no whole number below 2^63");
 	refuse("path,label\n0,1\n1,a\n2,3\n3,4\n", ":as=int",
 	       "line 3: 'a' is no whole number");
+}
+
+#define LARGE 9007199254740991.0 /* 2^53 - 1: no float32 */
+
+static void vectors_of_whole_numbers_are_int64_if_asked_for(void **state)
+{
+	static const double vector[] = { 1, -5, 2, LARGE, 0, 3, 4, 6 };
+
+	(void)state;
+	expect_all("{\"path\":\"0\",\"v\":[1,-5]}\n"
+		   "{\"path\":\"1\",\"v\":[2,9007199254740991]}\n"
+		   "{\"path\":\"2\",\"v\":[0,3]}\n"
+		   "{\"path\":\"3\",\"v\":[4,6]}\n",
+		   ":label=v,as=int", TSOCK_I64, 2, vector);
+	expect_all("path,x,y\n0,1,-5\n1,2,9007199254740991\n2,0,3\n3,4,6\n",
+		   ":label=x+y,as=int", TSOCK_I64, 2, vector);
+	expect_all("path,v\n0,1|-5\n1,2|9007199254740991\n2,0|3\n3,4|6\n",
+		   ":label=v,as=int", TSOCK_I64, 2, vector);
+	/* What a column lacks. */
+	expect_all("path,x,y\n0,1,2\n1,3,\n2,5,6\n3,7,8\n", ":label=x+y,as=int",
+		   TSOCK_I64, 2, (double[]){ 1, 2, 3, -1, 5, 6, 7, 8 });
+	refuse("path,v\n0,1 2\n1,3\n2,5 6\n3,7 8\n", ":label=v,as=int",
+	       "line 3: it has 1 values, and others 2");
+	refuse("path,v\n0,1 2\n1,3 0.5\n2,5 6\n3,7 8\n", ":label=v,as=int",
+	       "line 3: '0.5' is no whole number");
+	refuse("path,x,y\n0,1,2\n1,3,4\n2,5,6\n3,7,8\n", ":label=x+y,as=class",
+	       "a vector of numbers: as=float or as=int");
+}
+
+/* Lists of a field: whole numbers stay what they are. */
+static void vectors_are_fields(void **state)
+{
+	struct tsi_index *x;
+	const struct tsi_columns *c;
+	int64_t whole[2];
+	float v[2];
+
+	(void)state;
+	labels("{\"path\":\"0\",\"label\":1,\"n\":[3,4],\"v\":[0.5,1],\"h\":[0,"
+	       "1]}\n"
+	       "{\"path\":\"1\",\"label\":1,\"n\":[5,6],\"v\":[2,1],\"h\":[1,1]"
+	       "}\n"
+	       "{\"path\":\"2\",\"label\":1,\"n\":[7,9007199254740991],"
+	       "\"v\":[3,4],\"h\":[0,0]}\n"
+	       "{\"path\":\"3\",\"label\":1,\"n\":[9,9],\"v\":[5,6],\"h\":[0,0]"
+	       "}\n",
+	       ":fields=n+v+h");
+	x = open_labelled();
+	c = tsi_index_columns(x);
+	assert_int_equal(tsi_columns_field(c, 0)->dtype, TSOCK_I64);
+	assert_int_equal(tsi_columns_field(c, 0)->shape[0], 2);
+	tsi_columns_put(c, 0, 2, whole);
+	assert_true(whole[0] == 7 && whole[1] == (int64_t)LARGE);
+	assert_int_equal(tsi_columns_field(c, 1)->dtype, TSOCK_F32);
+	tsi_columns_put(c, 1, 0, v);
+	assert_true(v[0] == 0.5f && v[1] == 1);
+	/* 0 and 1: which of something the sample has, as of labels. */
+	assert_int_equal(tsi_columns_field(c, 2)->dtype, TSOCK_F32);
+	tsi_columns_put(c, 2, 1, v);
+	assert_true(v[0] == 1 && v[1] == 1);
+	tsi_index_close(x);
 }
 
 static void further_columns_are_fields(void **state)
@@ -643,6 +706,8 @@ int main(void)
 		TEST(a_file_of_classes_numbers_them),
 		TEST(the_devkit_needs_its_own_numbers_of_classes),
 		TEST(numbers_and_vectors_are_float32),
+		TEST(vectors_of_whole_numbers_are_int64_if_asked_for),
+		TEST(vectors_are_fields),
 		TEST(further_columns_are_fields),
 		TEST(captions_alone_are_a_field),
 		TEST(samples_are_found_by_path_or_by_an_unambiguous_name),

@@ -188,12 +188,12 @@ int tsi_labels_kind_find(struct tsi_labels_list *l, enum tsi_labels_kind as,
 		as = l->labels > 1 ? TSI_LABELS_FLOAT
 		     : l->text     ? TSI_LABELS_TEXT
 				   : guess(l);
-	else if (as == TSI_LABELS_CLASSES || as == TSI_LABELS_FLOAT)
+	else if (as != TSI_LABELS_CLASS && as != TSI_LABELS_TEXT)
 		l->separator = separator_of(&k);
-	if (l->labels > 1 && as != TSI_LABELS_FLOAT)
+	if (l->labels > 1 && as != TSI_LABELS_FLOAT && as != TSI_LABELS_INT)
 		return tsi_err(TSOCK_EARG,
 			       "--labels: several columns as label= are a "
-			       "vector of numbers: as=float");
+			       "vector of numbers: as=float or as=int");
 	*out = as;
 	return 0;
 }
@@ -213,5 +213,6 @@ enum tsi_labels_kind tsi_labels_kind_field(const struct tsi_labels_list *l,
 	if (!s.number || !s.even)
 		return TSI_LABELS_TEXT;
 	*separator = separator_of(&k);
-	return TSI_LABELS_FLOAT;
+	return s.whole && !s.binary && !k.empty ? TSI_LABELS_INT
+						: TSI_LABELS_FLOAT;
 }

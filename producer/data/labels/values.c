@@ -129,7 +129,7 @@ static int measure_numbers(struct making *m)
 {
 	bool whole = m->kind != TSI_LABELS_FLOAT;
 	uint64_t len = 1;
-	int err = whole ? 0 : measure_vector(m, &len);
+	int err = m->kind == TSI_LABELS_CLASS ? 0 : measure_vector(m, &len);
 
 	m->item = whole ? sizeof(int64_t) : sizeof(float);
 	m->to->field.dtype = whole ? TSOCK_I64 : TSOCK_F32;
@@ -207,11 +207,10 @@ static int take_float(const struct making *m, uint64_t i,
 }
 
 /* The only item of a cell. */
-static int take_one(const struct making *m, uint64_t i, int64_t *out)
+static int take_class(const struct making *m, uint64_t i, int64_t *out)
 {
 	struct tsi_labels_item it = tsi_labels_list_items(cell_of(m, i, 0));
 	struct tsi_labels_item first;
-	int err = 0;
 
 	*out = -1;
 	if (!tsi_labels_list_next(&m->by, &it))
@@ -220,28 +219,41 @@ static int take_one(const struct making *m, uint64_t i, int64_t *out)
 	if (tsi_labels_list_next(&m->by, &it))
 		return tsi_labels_list_bad(&m->by, i,
 					   "it has several labels: they are "
-					   "as=classes or as=float");
-	if (m->kind == TSI_LABELS_CLASS)
-		*out = tsi_labels_classes_number(m->classes, &first);
-	else
-		err = take_int(m, i, &first, out);
-	return err;
+					   "as=classes, as=float or as=int");
+	*out = tsi_labels_classes_number(m->classes, &first);
+	return 0;
 }
 
-static int put_whole(const struct making *m, int64_t *to)
+static int put_classes(const struct making *m, int64_t *to)
 {
 	int err = 0;
 
 	for (uint64_t i = 0; i < m->by.rows && !err; i++)
-		err = take_one(m, i, &to[i]);
+		err = take_class(m, i, &to[i]);
 	to[m->by.rows] = -1;
 	return err;
 }
 
-/* A row's vector, whose values are NaN where the list says nothing. */
-static int put_vector(const struct making *m, uint64_t i, float *to, uint64_t n)
+/* Value at of a block; it NULL: the list says nothing, which is NaN or -1. */
+static int put_number(const struct making *m, uint64_t i,
+		      const struct tsi_labels_item *it, void *block,
+		      uint64_t at)
 {
-	uint64_t at = 0;
+	if (m->kind == TSI_LABELS_INT) {
+		int64_t *to = (int64_t *)block + at;
+
+		*to = -1;
+		return it ? take_int(m, i, it, to) : 0;
+	}
+	*((float *)block + at) = NAN;
+	return it ? take_float(m, i, it, (float *)block + at) : 0;
+}
+
+/* A row's n values, which are one number mostly. */
+static int put_vector(const struct making *m, uint64_t i, void *block,
+		      uint64_t n)
+{
+	uint64_t at = i * n, end = at + n;
 	int err = 0;
 
 	for (unsigned k = 0; k < m->columns && !err; k++) {
@@ -249,32 +261,32 @@ static int put_vector(const struct making *m, uint64_t i, float *to, uint64_t n)
 			tsi_labels_list_items(cell_of(m, i, k));
 		bool any = false;
 
-		while (!err && at < n && tsi_labels_list_next(&m->by, &it)) {
+		while (!err && at < end && tsi_labels_list_next(&m->by, &it)) {
 			if (any && m->columns > 1)
 				return tsi_labels_list_bad(
 					&m->by, i,
 					"a column of a vector has several "
 					"values");
-			err = take_float(m, i, &it, &to[at++]);
+			err = put_number(m, i, &it, block, at++);
 			any = true;
 		}
-		if (!any && at < n)
-			to[at++] = NAN;
+		if (!any && at < end)
+			err = put_number(m, i, NULL, block, at++);
 	}
-	while (at < n)
-		to[at++] = NAN;
+	while (at < end && !err)
+		err = put_number(m, i, NULL, block, at++);
 	return err;
 }
 
-static int put_floats(const struct making *m, float *to)
+static int put_numbers(const struct making *m, void *block)
 {
-	uint64_t n = m->to->bytes / sizeof(*to);
+	uint64_t n = m->to->bytes / m->item;
 	int err = 0;
 
 	for (uint64_t i = 0; i < m->by.rows && !err; i++)
-		err = put_vector(m, i, to + i * n, n);
-	for (uint64_t k = 0; k < n; k++)
-		to[m->by.rows * n + k] = NAN;
+		err = put_vector(m, i, block, n);
+	for (uint64_t k = 0; k < n && !err; k++)
+		err = put_number(m, 0, NULL, block, m->by.rows * n + k);
 	return err;
 }
 
@@ -330,8 +342,8 @@ static int put_values(const struct making *m, void *block)
 		put_hot(m, start, values);
 		return 0;
 	}
-	return m->kind == TSI_LABELS_FLOAT ? put_floats(m, values)
-					   : put_whole(m, values);
+	return m->kind == TSI_LABELS_CLASS ? put_classes(m, values)
+					   : put_numbers(m, values);
 }
 
 /* ---- all columns ---- */
