@@ -5,6 +5,9 @@
             torchvision's CIFAR10 with the same transforms on Pillow
   tokens    windows of 1,024 uint16 of a .bin file, beside memcpy of the same
             windows, and nanoGPT's get_batch (NumPy's memmap, torch.stack)
+  documents documents of 20 to 1,025 uint16 of such a file, whole and packed to
+            1,025, beside a Dataset of NumPy's memmap that knows where they
+            begin, with torch's pad_sequence
   records   Criteo's records of 160 bytes, one by one and 1,024 a sample,
             beside memcpy, and a Dataset that slices NumPy's memmap
   arrow     JPEG files of a Hugging Face data set (save_to_disk), by a table,
@@ -13,6 +16,8 @@
   audio     crops of 59,049 frames of files of 29 s at 22,050 Hz, as WAV, FLAC,
             Ogg Vorbis and MP3, beside a Dataset that reads the same crops and
             no more by soundfile; where soundfile is installed
+  clips     whole files of 2 to 16 s at 16,000 Hz, as WAV, FLAC and MP3, beside
+            a Dataset over soundfile with torch's pad_sequence; likewise
   table14m  a table of 14 million rows: how long it takes to open one that is
             in the page cache (warm) or isn't (cold), and the producer's own
             memory then and once a batch is read
@@ -168,15 +173,22 @@ def measure(case, ours, peers):
         thing.close()
 
 
-def over(dataset, batch):
+def over(dataset, batch, collate=torch.utils.data.default_collate):
     """DataLoader's own work for a batch, in this process."""
     rng = np.random.default_rng(0)
 
     def make():
         rows = rng.integers(0, len(dataset), batch)
-        return torch.utils.data.default_collate([dataset[i] for i in rows])
+        return collate([dataset[i] for i in rows])
 
     return Here(make, batch)
+
+
+def padded(samples):
+    """Samples of several lengths in one tensor, and the lengths."""
+    pad = torch.nn.utils.rnn.pad_sequence
+    lengths = torch.tensor([len(s) for s in samples], dtype=torch.int32)
+    return pad(samples, batch_first=True), lengths
 
 
 # ---- cases -----------------------------------------------------------------
@@ -250,6 +262,74 @@ def tokens(producer, windows, folder, data):
             "nanoGPT's get_batch": Here(batch, 64),
         },
     )
+
+
+class Documents(torch.utils.data.Dataset):
+    """What lies between bounds in a file of tokens."""
+
+    def __init__(self, memory, bounds):
+        self.memory, self.bounds = memory, bounds
+
+    def __len__(self):
+        return len(self.bounds) - 1
+
+    def __getitem__(self, i):
+        part = self.memory[self.bounds[i] : self.bounds[i + 1]]
+        return torch.from_numpy(part.astype(np.int64))
+
+
+class Packs(Documents):
+    """As many documents as fit, and which one each token is of."""
+
+    def __init__(self, memory, bounds, room):
+        super().__init__(memory, bounds)
+        self.room, self.packs, first = room, [], 0
+        for k in range(1, len(bounds)):
+            if bounds[k] - bounds[first] > room:
+                self.packs.append((first, k - 1))
+                first = k - 1
+        self.packs.append((first, len(bounds) - 1))
+
+    def __len__(self):
+        return len(self.packs)
+
+    def __getitem__(self, i):
+        first, end = self.packs[i]
+        bounds = self.bounds[first : end + 1]
+        n = bounds[-1] - bounds[0]
+        tokens = np.zeros(self.room, np.int64)
+        tokens[:n] = self.memory[bounds[0] : bounds[-1]]
+        marks = np.full(self.room, -1, np.int32)
+        marks[:n] = np.repeat(np.arange(end - first), np.diff(bounds))
+        return torch.from_numpy(tokens), torch.from_numpy(marks)
+
+
+def documents(producer, windows, folder, data):
+    rng = np.random.default_rng(0)
+    path = os.path.join(folder, "train.bin")
+    lengths = rng.lognormal(5.5, 0.9, 300_000).clip(20, 1025).astype(int)
+    bounds = np.concatenate([[0], lengths.cumsum()])
+    tokens = rng.integers(0, 50256, bounds[-1], dtype="u2")
+    tokens[bounds[1:] - 1] = 50256
+    tokens.tofile(path)
+    memory = np.memmap(path, dtype=np.uint16, mode="r")
+    for way, peer in {
+        "whole": over(Documents(memory, bounds), 64, padded),
+        "pack": over(Packs(memory, bounds, 1025), 64),
+    }.items():
+        measure(
+            "documents: " + way,
+            Producer(
+                producer,
+                path,
+                64,
+                "--dataset=tokens",
+                "--schema=uint16[1024]",
+                "--documents=" + way,
+                "--end-token=50256",
+            ),
+            {"a Dataset over NumPy": peer},
+        )
 
 
 def records(producer, windows, folder, data):
@@ -385,6 +465,56 @@ def audio(producer, windows, folder, data):
         )
 
 
+def clips(producer, windows, folder, data):
+    try:
+        import soundfile
+    except ImportError:
+        print("skipped: clips: this Python has no soundfile")
+        return
+    rng = np.random.default_rng(0)
+    rate = 16000
+    lengths = rng.integers(2 * rate, 16 * rate, 100)
+    noise = rng.standard_normal(16 * rate).astype("f4")
+    wave = np.convolve(noise, np.ones(16, "f4") / 60, "same")
+
+    class Clips(torch.utils.data.Dataset):
+        def __init__(self, paths):
+            self.paths = paths
+
+        def __len__(self):
+            return len(self.paths)
+
+        def __getitem__(self, i):
+            return torch.from_numpy(
+                soundfile.read(self.paths[i], dtype="float32")[0]
+            )
+
+    kinds = [("WAV", "PCM_16"), ("FLAC", "PCM_16")]
+    for kind, coding in [*kinds, ("MP3", "MPEG_LAYER_III")]:
+        root = os.path.join(folder, kind)
+        os.mkdir(root)
+        paths = []
+        for i, n in enumerate(lengths):
+            paths.append(os.path.join(root, "%d.%s" % (i, kind)))
+            soundfile.write(
+                paths[-1], wave[:n], rate, format=kind, subtype=coding
+            )
+        measure(
+            "clips: " + kind,
+            Producer(
+                producer,
+                root,
+                16,
+                "--dataset=audio",
+                "--schema=float32[1,%d]" % (16 * rate),
+                "--clips=whole",
+                "--no-cache",
+                fields=("audio", "label"),
+            ),
+            {"a Dataset over soundfile": over(Clips(paths), 16, padded)},
+        )
+
+
 def table14m(producer, windows, folder, data):
     rows = 1_400_000 if QUICK else 14_000_000
     path = os.path.join(folder, "big.table")
@@ -421,7 +551,10 @@ def main():
     os.sched_setaffinity(0, CPUS[-1:])
     torch.set_num_threads(1)
     head("other data than folders of images, on one core")
-    for case in (cifar, tokens, records, arrow, audio, table14m):
+    for case in (
+        *(cifar, tokens, documents, records),
+        *(arrow, audio, clips, table14m),
+    ):
         if CASES.search(case.__name__):
             with tempfile.TemporaryDirectory() as folder:
                 case(producer, windows, folder, data)
