@@ -199,6 +199,60 @@ static void what_is_left_out_is_warned_of(void **state)
 	assert_warns(3, "v.1.png has another one than meant");
 }
 
+static void note_hint(void *arg, int level, const char *line)
+{
+	(void)arg;
+	if (level == TSOCK_LOG_INFO && strstr(line, "nothing reads"))
+		snprintf(warning, sizeof(warning), "%s", line);
+}
+
+/* What is said of files that nothing reads in the data set of s.tar. */
+static void assert_hints(const char *fields)
+{
+	struct tsi_index *x;
+
+	*warning = '\0';
+	tsock_set_logger(note_hint, NULL);
+	x = try();
+	tsock_set_logger(NULL, NULL);
+	assert_non_null(x);
+	tsi_index_close(x);
+	if (fields ? !strstr(warning, fields) : *warning)
+		fail_msg("%s", warning);
+}
+
+static void files_that_nothing_reads_could_be_fields(void **state)
+{
+	struct tar_gen t = { 0 };
+
+	(void)state;
+	shard_three(&t);
+	tar_gen_end(&t);
+	shard_write_tar(&t, "s.tar");
+	assert_hints(NULL);
+	shard_three(&t);
+	shard_add(&t, "v.png");
+	tar_gen_text(&t, "v.cls", "1");
+	tar_gen_text(&t, "v.txt", "a caption");
+	tar_gen_text(&t, "v.emb.npy", "");
+	tar_gen_text(&t, "v.npy", "");
+	tar_gen_text(&t, "v.a+b.npy", "");
+	tar_gen_text(&t, "v.seg.png", "");
+	tar_gen_text(&t, "v.copy.txt", "");
+	shard_add(&t, "w.png");
+	tar_gen_text(&t, "w.cls", "1");
+	tar_gen_text(&t, "w.txt", "another");
+	tar_gen_end(&t);
+	shard_write_tar(&t, "s.tar");
+	assert_hints(":label=.cls,fields=.txt+.emb.npy+.npy (");
+	shard_add(&t, "v.png");
+	tar_gen_text(&t, "v.json", "{\"label\": 1}");
+	tar_gen_text(&t, "v.txt", "a caption");
+	tar_gen_end(&t);
+	shard_write_tar(&t, "s.tar");
+	assert_hints(":label=.json.label,fields=.txt (");
+}
+
 /* The last one has no image. */
 static void a_warning_counts_the_samples_that_are_kept(void **state)
 {
@@ -279,6 +333,7 @@ int main(void)
 		TEST(a_damaged_header_ends_the_shard),
 		TEST(what_is_left_out_is_warned_of),
 		TEST(a_warning_counts_the_samples_that_are_kept),
+		TEST(files_that_nothing_reads_could_be_fields),
 		TEST(hostile_headers_do_no_harm),
 	};
 

@@ -311,6 +311,25 @@ static void warn_without(const struct scan *s)
 			tsi_root_name(s->root), without);
 }
 
+/* Texts and arrays could be fields. */
+static void hint_unread(const struct scan *s)
+{
+	struct tsi_unread u = { "" };
+	const char *root = tsi_root_path(s->root);
+	bool cls = false;
+
+	for (uint64_t k = 0; k < s->shards; k++) {
+		tsi_unread_add(&u, &s->shard[k].unread);
+		cls |= s->shard[k].cls;
+	}
+	if (*u.endings)
+		tsi_log(TSOCK_LOG_INFO,
+			"%.300s has files beside its images that nothing "
+			"reads: --labels %.300s:label=%s,fields=%s (in Python "
+			"labels=) makes fields of them",
+			root, root, cls ? ".cls" : ".json.label", u.endings);
+}
+
 static int scan_shards(const struct tsi_root *root,
 		       const struct tsi_format_opts *o, bool bare,
 		       struct tsi_table *t)
@@ -322,8 +341,10 @@ static int scan_shards(const struct tsi_root *root,
 		err = tsi_parallel(o->threads, s.shards, 1, read_shards, &s);
 	if (!err)
 		err = fill_table(&s, t);
-	if (!err)
+	if (!err) {
 		warn_without(&s);
+		hint_unread(&s);
+	}
 	for (uint64_t k = 0; s.shard && k < s.shards; k++)
 		tsi_shard_free(&s.shard[k]);
 	free(s.shard);

@@ -193,6 +193,7 @@ static int end_group(struct reading *r)
 	err = tsi_text_grow(&s->row, s->rows, &s->row_cap, sizeof(*s->row));
 	if (err)
 		return err;
+	s->cls |= g->source == FROM_CLS;
 	row = &s->row[s->rows];
 	row->offset = g->offset;
 	row->length = g->length;
@@ -329,6 +330,8 @@ static int take_member(struct reading *r)
 	r->g.last = r->m.header;
 	suffix = r->m.name + len + 1;
 	what = meaning(suffix);
+	if (what < 0 && !r->shard->bare)
+		tsi_unread_note(&r->shard->unread, suffix);
 	if (what < 0)
 		return note_dotted(r->shard, r->m.name, suffix);
 	if (what >= CLS && r->shard->bare)

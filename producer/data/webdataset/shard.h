@@ -11,6 +11,7 @@
 #include "data/root.h"
 #include "data/stamp.h"
 #include "data/text.h"
+#include "data/webdataset/unread.h"
 
 /* A sample: its image's name, in the shard's text, and range. */
 struct tsi_shard_row {
@@ -28,7 +29,9 @@ struct tsi_shard {
 	struct tsi_shard_row *row;
 	uint64_t rows;
 	uint64_t row_cap;
-	uint64_t without; /* samples that have no image */
+	uint64_t without;         /* samples that have no image */
+	struct tsi_unread unread; /* unless bare */
+	bool cls;                 /* the label of a sample is a .cls */
 	/*
 	 * Files such as a.b.jpg, whose key ends at another dot than the one
 	 * before the kind of the file; the first of them is in text.
