@@ -88,7 +88,7 @@ def test_what_was_started_is_nobodys_child_and_inherits_nothing(
 
 def test_a_mig_instance_is_passed_on(monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "MIG-12")
-    assert launch._environment(None)["CUDA_VISIBLE_DEVICES"] == "MIG-12"
+    assert launch.environment(None)["CUDA_VISIBLE_DEVICES"] == "MIG-12"
 
 
 def test_a_second_loader_attaches(start):
@@ -117,6 +117,40 @@ def test_a_name_may_be_a_path(place, start, monkeypatch):
     pid = pid_of(loader.name)
     os.kill(pid, signal.SIGTERM)
     until(lambda: not runs(pid), what="the producer's end")
+
+
+def test_a_keeper_has_the_producers_of_its_loaders(place, images):
+    """As that of tsock.ray."""
+    asked = []
+
+    class Keeper:
+        def path_of(self, name):
+            return os.path.join(place, "kept", name)
+
+        def start(self, path, checked, wait):
+            asked.append((path, checked["threads"], wait))
+            attach.run_producer(launch.Launch, path, checked)
+
+    class Kept(tsock.DataLoader):
+        _keeper = Keeper()
+
+    options = dict(SMALL, root=images, batch_size=16, wait=70)
+    # So that the next epochs need a producer.
+    options.update(ring=64, max_batch=16)
+    with Kept("toy", **options, **INDEX) as loader:
+        path = os.path.join(place, "kept", "toy")
+        assert loader.name == path and asked == [(path, "1", 70)]
+        # A copy is a loader of the name, wherever its keeper has it.
+        assert loader.__reduce__()[1][:2] == (Kept, "toy")
+        assert len(indices(loader)) == N
+        os.kill(pid_of(path), signal.SIGKILL)
+        for _ in range(2):
+            assert sorted(indices(loader)) == list(range(N))
+        assert asked[1:] == [(path, "1", attach.WAIT)]
+        pid = pid_of(path)
+    os.kill(pid, signal.SIGTERM)
+    until(lambda: not runs(pid), what="the producer's end")
+    assert tsock.streams() == []
 
 
 def test_it_starts_the_producer_and_nothing_else(start, images, script):

@@ -14,7 +14,7 @@ import logging
 import os
 import re
 import time
-from typing import Any, Callable, Mapping, Optional, TypeVar, Union
+from typing import Any, Callable, Mapping, Optional, Protocol, TypeVar, Union
 
 from . import arguments, errors, options, readers
 from .indexing.automatic import with_table
@@ -26,6 +26,7 @@ from .streams import check_stopped, is_running, key_of, opened, streams
 
 _log = logging.getLogger("tsock")
 _T = TypeVar("_T")
+_L = TypeVar("_L", bound=Launch)
 
 WAIT = float(60)  # a loader's default; an equal number of the user's is not it
 IDLE = "60"  # seconds after which a producer that was started here ends
@@ -67,8 +68,26 @@ def check_name(name: str) -> None:
         )
 
 
+class Keeper(Protocol):
+    """What has a stream's producer in place of the loaders, such as Ray."""
+
+    def path_of(self, name: str) -> str:
+        """The path of the stream that is called so."""
+
+    def start(
+        self, path: str, checked: Mapping[str, str], wait: Optional[float]
+    ) -> None:
+        """Have it served; returns once it is.
+
+        checked     the options of tsock-producer
+        wait        seconds that the keeper may need until it begins
+        """
+
+
 class Wanted:
     """The stream that a loader asks for by root= and other options."""
+
+    keeper: Optional[Keeper] = None
 
     def __init__(
         self, name: Optional[str], given: Mapping[str, Any], who: str
@@ -144,11 +163,16 @@ class Wanted:
                 )
             )
 
-    def start(self, batch_size: int) -> None:
-        """Start a producer if nobody serves the stream; return once it is.
+    def started_with(self, batch_size: int) -> dict[str, str]:
+        """The options of a producer that is started for it."""
+        checked = dict(self._options)
+        checked.setdefault("exit_when_idle", IDLE)
+        if batch_size > 1:  # whatever a ring of large images has room for
+            checked.setdefault("least_batch", str(batch_size))
+        return checked
 
-        A producer that is killed while it starts is started again.
-        """
+    def start(self, batch_size: int, wait: Optional[float] = WAIT) -> None:
+        """Start a producer if nobody serves the stream; return once it is."""
         # Not by a job that read it, and that would begin it again and again:
         # it hears so once.
         try:
@@ -156,21 +180,30 @@ class Wanted:
         except errors.StreamEnded:
             del opened[key_of(self.name)]
             raise
-        checked = dict(self._options)
-        checked.setdefault("exit_when_idle", IDLE)
-        if batch_size > 1:  # whatever a ring of large images has room for
-            checked.setdefault("least_batch", str(batch_size))
-        folder, _, name = self.name.rpartition("/")
-        command = producers_command(name, checked)
-        for left in reversed(range(_STARTS)):
-            launch = Launch(folder or None, name, command)
-            try:
-                launch.until(lambda: is_running(self.name))
-                return
-            except errors.NoProducer as e:
-                if not launch.killed or not left:
-                    raise
-                _log.info("trying again: %s", e)
+        checked = self.started_with(batch_size)
+        if self.keeper:
+            self.keeper.start(self.name, checked, wait)
+        else:
+            run_producer(Launch, self.name, checked)
+
+
+def run_producer(kind: type[_L], name: str, checked: Mapping[str, str]) -> _L:
+    """Start a stream's producer if nobody serves the stream; return once it is.
+
+    One that is killed while it starts is started again.
+    """
+    folder, _, base = name.rpartition("/")
+    command = producers_command(base, checked)
+    for left in reversed(range(_STARTS)):
+        launch = kind(folder or None, base, command)
+        try:
+            launch.until(lambda: is_running(name))
+            break
+        except errors.NoProducer as e:
+            if not launch.killed or not left:
+                raise
+            _log.info("trying again: %s", e)
+    return launch
 
 
 class Revival:
@@ -259,7 +292,7 @@ def attached(
     starts, until = 0, None
     while True:
         if not is_running(name):
-            want.start(batch_size)
+            want.start(batch_size, wait)
             starts, until = starts + 1, None
         if until is None:
             until = time.monotonic() + (2**32 if wait is None else wait)

@@ -130,7 +130,7 @@ class ByStore(Gathering):
     def gather(
         self, key: str, value: Any, what: str, timeout: float = 0
     ) -> list[Any]:
-        wait = _Wait(self, what, timeout or MOST)
+        wait = Wait(self, what, timeout or MOST)
         number = self.number(key)
         try:
             before = "tsock/%s/%s/" % (self._named(wait), key)
@@ -153,7 +153,7 @@ class ByStore(Gathering):
         values: list[Any] = json.loads(found)
         return values * self.world if len(values) == 1 else values
 
-    def _exchange(self, at: str, said: str, wait: _Wait) -> str:
+    def _exchange(self, at: str, said: str, wait: Wait) -> str:
         keys = ["%s/%d" % (at, rank) for rank in range(self.world)]
 
         def missing() -> list[int]:
@@ -184,7 +184,7 @@ class ByStore(Gathering):
 
     # ---- the name of this run ----
 
-    def _named(self, wait: _Wait) -> str:
+    def _named(self, wait: Wait) -> str:
         """A name for the keys of this run of the ranks.
 
         torchelastic may start the ranks again with the same store, which has
@@ -196,7 +196,7 @@ class ByStore(Gathering):
             self._run = greet(mine, wait)
         return self._run
 
-    def _greet(self, mine: str, wait: _Wait) -> str:
+    def _greet(self, mine: str, wait: Wait) -> str:
         """Say that it is here, and hear the name, from an answer to that."""
         words: list[str] = []
 
@@ -209,7 +209,7 @@ class ByStore(Gathering):
         self._store.set("tsock/thanks/%d" % self.rank, words[1])
         return words[1]
 
-    def _welcome(self, mine: str, wait: _Wait) -> str:
+    def _welcome(self, mine: str, wait: Wait) -> str:
         """Give all ranks the name, and hear that they have it."""
         left = list(range(1, self.world))
         answered: dict[int, str] = {}
@@ -246,7 +246,7 @@ class ByStore(Gathering):
             pass
 
 
-class _Wait:
+class Wait:
     """A rank's wait for others, which is said, and ends."""
 
     def __init__(self, ranks: Gathering, what: str, timeout: float) -> None:

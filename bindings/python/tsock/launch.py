@@ -191,7 +191,7 @@ def was_cut_off(name: str) -> bool:
     )
 
 
-def _environment(folder: Optional[str]) -> dict[str, str]:
+def environment(folder: Optional[str]) -> dict[str, str]:
     """This job's, less what is its own affair.
 
     The producer serves other jobs too, on other GPUs.  A MIG instance has to
@@ -229,12 +229,12 @@ class Launch:
         program: str = "tsock-producer",
     ) -> None:
         given = folder is not None or bool(os.environ.get("TSOCK_DIR"))
-        self._folder = os.path.abspath(folder) if folder else None
+        self.folder = os.path.abspath(folder) if folder else None
+        self.command = list(command)
         self._name = name
-        self._command = list(command)
         self._program = program
-        make_folder(self._folder or folder_of_sockets(), given)
-        self.log = log_path(self._folder, name)
+        make_folder(self.folder or folder_of_sockets(), given)
+        self.log = log_path(self.folder, name)
         self._told = time.monotonic() + _FIRST_WORD
         # True if the producer ended without saying why: it was killed.
         self.killed = False
@@ -253,7 +253,7 @@ class Launch:
                 self._tell("another process starts it")
                 time.sleep(0.05)
             while not serves():
-                pid = holder(self._folder, self._name)
+                pid = holder(self.folder, self._name)
                 if not pid:
                     self._start(fd, serves)
                     break
@@ -277,7 +277,7 @@ class Launch:
         if os.fstat(fd).st_size > MOST_LOG:
             os.ftruncate(fd, 0)
         begin = os.fstat(fd).st_size
-        pid = self._run()
+        pid = self.run()
         _log.info(
             "started %s (process %d) for stream %r; its log is %s",
             self._program,
@@ -311,16 +311,17 @@ class Launch:
 
     def _others(self, serves: Callable[[], bool]) -> bool:
         """Does another process serve it, or begin to?"""
-        return holder(self._folder, self._name) > 0 or serves()
+        return holder(self.folder, self._name) > 0 or serves()
 
-    def _run(self) -> int:
+    def run(self) -> int:
+        """Start the program, detached; its process's number."""
         done = subprocess.run(
-            ["/bin/sh", "-c", _DETACH, self.log] + self._command,
+            ["/bin/sh", "-c", _DETACH, self.log] + self.command,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             cwd="/",
-            env=_environment(self._folder),
+            env=environment(self.folder),
             start_new_session=True,
         )
         if done.returncode or not done.stdout.strip().isdigit():

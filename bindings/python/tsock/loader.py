@@ -199,6 +199,8 @@ class DataLoader(LikeTorch, HasProgress, Generic[_Batch]):
     _number: Optional[int] = None
     # Of classes below: what makes others of a batch's tensors.
     _change: Optional[Callable[[list[Any]], list[Any]]] = None
+    # Of a class: what has the producers.
+    _keeper: Optional[attach.Keeper] = None
 
     @helpful("tsock.DataLoader", options.TYPES, like_torchs=True)
     def __init__(
@@ -234,7 +236,7 @@ class DataLoader(LikeTorch, HasProgress, Generic[_Batch]):
     ) -> None:
         given = dict(locals())
         del given["self"], given["name"], given["producer"]
-        self._request = request = Request(name, given, producer)
+        self._request = request = Request(name, given, producer, self._keeper)
         self._tensors, self._cuda = request.tensors, request.cuda
         for key, value in request.told.items():
             setattr(self, key, value)
@@ -620,7 +622,7 @@ class DataLoader(LikeTorch, HasProgress, Generic[_Batch]):
             if key in LIKE_TORCH or key == "_timeout" or key not in self._own
         }
         given = self._request.given
-        return _open_again, (type(self), self._request.name, given), kept
+        return _open_again, (type(self), self._request.asked, given), kept
 
     def __repr__(self) -> str:
         return (

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import platform
-from typing import Any, Callable, NamedTuple, Optional, Sequence
+from typing import Any, Callable, NamedTuple, Optional, Sequence, Union
 
 from . import errors, launch
 from .about import About
@@ -224,12 +224,14 @@ class Job:
     def __init__(
         self,
         said: tuple[Optional[int], Optional[int]],
-        gather: Optional[Callable[[Any], Any]],
+        gather: Union[Callable[[Any], Any], Gathering, None],
         stream: str,
     ) -> None:
         self._said, self._stream = said, stream
         self._given: Optional[Gathering] = None
-        if gather is not None:
+        if isinstance(gather, Gathering):
+            self._given = gather
+        elif gather is not None:
             rank, world = said
             if rank is None or world is None:
                 raise ValueError(

@@ -86,15 +86,23 @@ def describe(
     )
 
 
+def following_thread(command: list[str]) -> list[str]:
+    """The command, such that the program ends with the thread that starts it,
+    where that is possible."""
+    setpriv = shutil.which("setpriv")
+    if setpriv:
+        return [setpriv, "--pdeathsig", "TERM", "--"] + command
+    return command
+
+
 def _follow_parent(command: list[str]) -> list[str]:
     """Let the producer end when this process is killed, where that is possible.
 
     The kernel's signal comes at the end of the thread that started the child,
     so only the main thread may ask for it.
     """
-    setpriv = shutil.which("setpriv")
-    if setpriv and threading.current_thread() is threading.main_thread():
-        return [setpriv, "--pdeathsig", "TERM", "--"] + command
+    if threading.current_thread() is threading.main_thread():
+        return following_thread(command)
     return command
 
 

@@ -35,6 +35,7 @@ class Request:
 
     given   what makes the same loader again, as in another process
     told    the loader's attributes, by name
+    asked   the stream's name, as it was given or is by default
     opts    those of tsock_open(), but for the batch size of a served loader
     """
 
@@ -43,6 +44,7 @@ class Request:
         name: Union[str, os.PathLike[str], None],
         given: Mapping[str, Any],
         producer: Mapping[str, Any],
+        keeper: Optional[attach.Keeper] = None,
     ) -> None:
         arguments.check_name(name, producer.get("dataset"))
         transform = producer.get("transform")
@@ -52,7 +54,12 @@ class Request:
             producer = {**producer, "transform": transform}
         given = _with_ends(given, recipe.ends_of(transform))
         self.want = attach.wanted(name, producer)
-        self.name = self.want.name if self.want else os.fspath(name or "")
+        self.asked = self.want.name if self.want else os.fspath(name or "")
+        self.name = self.asked
+        if keeper:
+            self.name = keeper.path_of(self.asked)
+            if self.want:
+                self.want.name, self.want.keeper = self.name, keeper
         # Which part of the epochs to read was said, so ranks don't decide it.
         self.has_part = producer.get("shard") is not None
         arguments.stream_name(self.name)
