@@ -127,7 +127,7 @@ CLANG_FORMAT ?= $(or $(shell command -v clang-format-14),clang-format)
 # --------------------------------------------------------------------------
 # What is asked for must be there
 
-NOTHING_BUILT := check check-arm check-frameworks check-nodes check-setup \
+NOTHING_BUILT := check check-arm check-frameworks check-nodes check-ray check-setup \
 	check-slurm check-wheel \
 	clean config coverage demo format fuzz generate help lint model soak uninstall
 ifneq ($(filter-out $(NOTHING_BUILT),$(or $(MAKECMDGOALS),all)),)
@@ -406,7 +406,7 @@ ANALYZED   := $(if $(shell command -v clang),$(patsubst \
 .SECONDARY:
 .PHONY: all lib producer examples benches tests unit-tests gpu-tests fuzzers \
 	left-out model coverage demo docs check check-arm check-frameworks check-nodes \
-	check-slurm check-wheel lint analyze bench bench-compare bench-jobs \
+	check-ray check-slurm check-wheel lint analyze bench bench-compare bench-jobs \
 	bench-data bench-recipes soak fuzz mutants install \
 	uninstall clean help config format FORCE
 
@@ -444,6 +444,10 @@ check-slurm:		## the scripts of examples/slurm, by a cluster on this machine
 check-nodes:		## ranks on several nodes: torchrun's agents on this machine
 	@test/setup.sh check
 	@+test/run.sh nodes
+
+check-ray:		## tsock.ray, on two nodes of Ray on this machine
+	@test/setup.sh check
+	@+test/run.sh ray
 
 check-arm:		## cross-compiled, the tests that an emulator can run
 	@test/setup.sh check

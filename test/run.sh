@@ -57,6 +57,7 @@ replay       asan     400  @replay                 inputs of fuzzers, ASan and U
 faults-asan+ asan     1800 faults/*                calls that fail, ASan and UBSan
 frameworks+  all      3000 @frameworks             Python, inside frameworks
 nodes+       plain    1800 @nodes                  ranks on several nodes, by torchrun
+ray+         plain    1800 @ray                    tsock.ray, on two nodes of Ray
 draws+       plain    7200 @draws                  a million draws of each recipe
 lint         lint     400  @lint                   lint
 site         plain    400  @site                   the documents as a site
@@ -282,7 +283,7 @@ for suite in "$@"; do
 		say "run.sh: no suite $suite" >&2
 		exit 2
 	fi
-	case $suite in python | frameworks | nodes | draws) start_venv ;; esac
+	case $suite in python | frameworks | nodes | ray | draws) start_venv ;; esac
 done
 while [ $# -gt 0 ]; do
 	run_suite "$@"

@@ -241,11 +241,10 @@ suite_python()
 	fi
 }
 
-# What build/venv has, and frameworks.
-fill_venv_frameworks()
+# fill_venv_beside VENV PACKAGES: what build/venv has, and more.
+fill_venv_beside()
 {
-	local venv=build/venv-frameworks log=$logs/venv-frameworks.log site
-	local all='accelerate datasets jax[cpu] keras lightning timm torchmetrics transformers'
+	local venv=build/$1 log=$logs/$1.log all=$2 site
 	[ "$(cat $venv/filled 2>/dev/null)" != "$all" ] || return 0
 	say "      filling $venv ($all)"
 	build/venv/bin/python -m venv --clear $venv >"$log" 2>&1 || return 1
@@ -257,7 +256,6 @@ fill_venv_frameworks()
 	echo "$all" >$venv/filled
 }
 
-# Every test of the Python package, those inside frameworks included.
 suite_slurm()
 {
 	if ! fill_venv; then
@@ -267,11 +265,13 @@ suite_slurm()
 	run_program 'the scripts of examples/slurm' test/slurm/scripts.sh
 }
 
+# Every test of the Python package, those inside frameworks included.
 suite_frameworks()
 {
 	if ! fill_venv; then
 		fail "build/venv can't be filled" $logs/venv.log
-	elif ! fill_venv_frameworks; then
+	elif ! fill_venv_beside venv-frameworks "accelerate datasets jax[cpu] \
+keras lightning timm torchmetrics transformers"; then
 		fail "build/venv-frameworks can't be filled" \
 			$logs/venv-frameworks.log
 	else
@@ -290,6 +290,22 @@ suite_nodes()
 	run_pytest_files nodes build/venv 'ranks on several nodes' \
 		bindings/python/tests/test_nodes*.py
 	unset TSOCK_TEST_NODES
+}
+
+suite_ray()
+{
+	if ! fill_venv; then
+		fail "build/venv can't be filled" $logs/venv.log
+		return
+	elif ! fill_venv_beside venv-ray 'ray[train,tune]==2.60.*'; then
+		fail "build/venv-ray can't be filled" $logs/venv-ray.log
+		return
+	fi
+	# Ray's threads and descriptors in the tests' process are its own.
+	export TSOCK_TEST_RAY=1 TSOCK_TEST_AUDIT=0
+	run_pytest_files ray build/venv-ray 'tsock.ray' \
+		bindings/python/tests/test_ray.py
+	unset TSOCK_TEST_RAY TSOCK_TEST_AUDIT
 }
 
 # What test/parity/test_draws.py does in `make check` with fewer draws.

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Errors: their classes, Python's and ours, and the C library's codes."""
 
+import importlib
 import pickle
+import sys
 
 import pytest
 
@@ -11,6 +13,13 @@ from tsock import _ffi, errors
 
 pytest.importorskip("numpy")
 INDEX = dict(fields=("index",), dtype="uint8")
+
+
+def test_tsock_ray_without_ray(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    monkeypatch.delitem(sys.modules, "tsock.ray", raising=False)
+    with pytest.raises(ImportError, match=r"needs Ray.*pip install ray"):
+        importlib.import_module("tsock.ray")
 
 
 @pytest.mark.parametrize(
