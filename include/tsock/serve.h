@@ -47,7 +47,7 @@ struct tsock_serve_opts {
 	uint32_t size;    /* sizeof(struct tsock_serve_opts), by the macro */
 	uint32_t nfields; /* 1 to TSOCK_MAX_FIELDS */
 	const struct tsock_field *fields;
-	uint64_t epoch_len;   /* N, at least 1 */
+	uint64_t epoch_len;   /* N, 1 to 2^48 */
 	uint64_t dataset_len; /* 0 means N */
 	uint64_t epochs;      /* after which the stream ends, with those before
 			       * first_epoch; 0 is never */

@@ -78,9 +78,9 @@ static int check_opts(const struct tsock_serve_opts *o)
 
 	if (err)
 		return err;
-	if (!o->epoch_len || o->epoch_len > (UINT64_C(1) << 40))
+	if (!o->epoch_len || o->epoch_len > (UINT64_C(1) << 48))
 		return tsi_err(TSOCK_EARG,
-			       "an epoch has 1 to 2^40 samples, "
+			       "an epoch has 1 to 2^48 samples, "
 			       "not %llu",
 			       (unsigned long long)o->epoch_len);
 	if (o->epochs > TSI_LAST / o->epoch_len)

@@ -14,6 +14,7 @@
 #include "image/load.h"
 #include "base/err.h"
 #include "base/hash.h"
+#include "base/reserve.h"
 
 #define TICK_NS 20000000 /* two of the slowest kernel's clock ticks */
 
@@ -33,10 +34,7 @@ struct class_count {
 struct tsi_badfiles {
 	const struct tsi_index *index;
 	uint64_t count;
-	/*
-	 * Pages that nobody has written cost nothing, so these are as long as
-	 * the data set.  Each word stands for itself.
-	 */
+	/* Reserved, see tsi_reserve().  Each word stands for itself. */
 	_Atomic uint64_t *whole; /* a bit per file: bad for every sample */
 	_Atomic uint64_t *part;  /* a file's extent; 0: not partly bad */
 	_Atomic uint64_t *state; /* what the file was when it was bad */
@@ -183,10 +181,13 @@ void tsi_badfiles_forget_all(struct tsi_badfiles *b)
 static void take_scan(struct tsi_badfiles *b)
 {
 	const struct tsi_index *x = b->index;
-
 	int64_t label[TSI_INDEX_RUN];
+	/* Nobody looks at each of 2^40 samples. */
+	bool one = tsi_index_classes(x) == 1;
 
-	for (uint64_t i = 0; i < b->count; i += TSI_INDEX_RUN) {
+	if (one)
+		b->class_->files = b->count;
+	for (uint64_t i = 0; !one && i < b->count; i += TSI_INDEX_RUN) {
 		unsigned n = tsi_index_label_run(x, i, label);
 
 		for (unsigned k = 0; k < n; k++)
@@ -205,9 +206,9 @@ int tsi_badfiles_create(const struct tsi_index *x, struct tsi_badfiles **out)
 		return tsi_err(TSOCK_ENOMEM, "no memory for the data set");
 	b->index = x;
 	b->count = n;
-	b->whole = calloc(n / 64 + 1, sizeof(*b->whole));
-	b->part = calloc(n, sizeof(*b->part));
-	b->state = calloc(n, sizeof(*b->state));
+	b->whole = tsi_reserve(n / 64 + 1, sizeof(*b->whole));
+	b->part = tsi_reserve(n, sizeof(*b->part));
+	b->state = tsi_reserve(n, sizeof(*b->state));
 	b->class_ = calloc(tsi_index_classes(x), sizeof(*b->class_));
 	if (!b->whole || !b->part || !b->state || !b->class_) {
 		tsi_badfiles_destroy(b);
@@ -224,8 +225,9 @@ void tsi_badfiles_destroy(struct tsi_badfiles *b)
 	if (!b)
 		return;
 	free(b->class_);
-	free(b->state);
-	free(b->part);
-	free(b->whole);
+	tsi_reserve_free((void *)b->state, b->count, sizeof(*b->state));
+	tsi_reserve_free((void *)b->part, b->count, sizeof(*b->part));
+	tsi_reserve_free((void *)b->whole, b->count / 64 + 1,
+			 sizeof(*b->whole));
 	free(b);
 }

@@ -13,6 +13,7 @@
 
 #include "base/err.h"
 #include "base/log.h"
+#include "base/reserve.h"
 
 #define LOGGED_MAX 20   /* bad files that get a line of their own */
 #define KEPT_MAX 10000  /* bad files whose reason is kept */
@@ -40,7 +41,7 @@ struct tsi_badlist {
 	_Atomic uint64_t *presumed;
 
 	pthread_mutex_t lock;
-	uint8_t *seen; /* a bit per file: already counted as bad */
+	uint8_t *seen; /* reserved; a bit per file: already counted as bad */
 	struct bad_file *bad;
 	size_t nkept;
 	uint64_t nbad, at_start;
@@ -392,8 +393,11 @@ static void take_scan(struct tsi_badlist *l)
 {
 	const struct tsi_index *x = l->index;
 	int64_t label[TSI_INDEX_RUN];
+	bool one = tsi_index_classes(x) == 1;
 
-	for (uint64_t i = 0; i < l->count; i += TSI_INDEX_RUN) {
+	if (one)
+		l->class_->files = l->count;
+	for (uint64_t i = 0; !one && i < l->count; i += TSI_INDEX_RUN) {
 		unsigned n = tsi_index_label_run(x, i, label);
 
 		for (unsigned k = 0; k < n; k++)
@@ -436,7 +440,7 @@ int tsi_badlist_create(const struct tsi_index *x, struct tsi_badlist **out)
 	pthread_mutex_init(&l->lock, NULL);
 	l->index = x;
 	l->count = n;
-	l->seen = calloc(n / 8 + 1, 1);
+	l->seen = tsi_reserve(n / 8 + 1, 1);
 	l->bad = calloc(KEPT_MAX, sizeof(*l->bad));
 	l->class_ = calloc(tsi_index_classes(x), sizeof(*l->class_));
 	if (!l->seen || !l->bad || !l->class_) {
@@ -464,7 +468,7 @@ void tsi_badlist_destroy(struct tsi_badlist *l)
 	for (uint32_t i = 0; l->class_ && i < tsi_index_classes(l->index); i++)
 		free(l->class_[i].reason);
 	free(l->bad);
-	free(l->seen);
+	tsi_reserve_free(l->seen, l->count / 8 + 1, 1);
 	free(l->class_);
 	free((void *)l->presumed);
 	pthread_mutex_destroy(&l->lock);

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "base/err.h"
+#include "base/reserve.h"
 
 struct tsi_members {
 	const struct tsi_index *index;
@@ -31,6 +32,10 @@ static bool count_classes(struct tsi_members *m, const struct tsi_index *x)
 	bool by_class = true;
 	int64_t label[TSI_INDEX_RUN], before = 0;
 
+	if (classes == 1) {
+		m->first[1] = tsi_index_count(x);
+		return true;
+	}
 	for (uint64_t i = 0; i < tsi_index_count(x); i += TSI_INDEX_RUN) {
 		unsigned n = tsi_index_label_run(x, i, label);
 
@@ -92,17 +97,19 @@ int tsi_members_create(const struct tsi_index *x, struct tsi_members **out)
 {
 	struct tsi_members *m = calloc(1, sizeof(*m));
 	uint64_t n = tsi_index_count(x);
+	/* Those of one class lie by class anyway. */
+	bool several = tsi_index_classes(x) > 1;
 
 	if (!m)
 		return tsi_err(TSOCK_ENOMEM, "no memory for the data set");
 	pthread_mutex_init(&m->lock, NULL);
 	m->index = x;
 	m->first = calloc((size_t)tsi_index_classes(x) + 1, sizeof(*m->first));
-	if (n <= UINT32_MAX)
-		m->row = malloc(n * sizeof(*m->row));
-	else
-		m->wide_row = malloc(n * sizeof(*m->wide_row));
-	if (!m->first || (n && !m->row && !m->wide_row)) {
+	if (several && n <= UINT32_MAX)
+		m->row = tsi_reserve(n, sizeof(*m->row));
+	else if (several)
+		m->wide_row = tsi_reserve(n, sizeof(*m->wide_row));
+	if (!m->first || (several && !m->row && !m->wide_row)) {
 		tsi_members_destroy(m);
 		return tsi_err(TSOCK_ENOMEM,
 			       "no memory for %" PRIu64 " files of %u classes",
@@ -117,8 +124,9 @@ void tsi_members_destroy(struct tsi_members *m)
 	if (!m)
 		return;
 	pthread_mutex_destroy(&m->lock);
-	free(m->wide_row);
-	free(m->row);
+	tsi_reserve_free(m->wide_row, tsi_index_count(m->index),
+			 sizeof(*m->wide_row));
+	tsi_reserve_free(m->row, tsi_index_count(m->index), sizeof(*m->row));
 	free(m->first);
 	free(m);
 }

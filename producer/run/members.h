@@ -14,8 +14,8 @@ struct tsi_members;
 
 /*
  * Reserves 4 bytes of memory a sample, 8 of more than 2^32, which are used only
- * by a list of samples that don't lie by class anyway.  Fails with ENOMEM.  x
- * must outlive it.
+ * by a list of samples that don't lie by class anyway; none where there is one
+ * class.  Fails with ENOMEM.  x must outlive it.
  */
 int tsi_members_create(const struct tsi_index *x, struct tsi_members **out);
 

@@ -139,6 +139,33 @@ static void a_reader_alone_takes_the_stream_ahead(void **state)
 	tsock_close(t);
 }
 
+/* All samples of 2^48 have their place. */
+static void an_epoch_may_be_longer_than_any_data_set(void **state)
+{
+	uint64_t n = UINT64_C(1) << 48;
+	struct tsock_opts o = TSOCK_OPTS_INIT;
+	struct served large;
+	tsock *t;
+
+	(void)state;
+	served_start_as(&large, "large", n, RING, 16, "kind=test\n");
+	o.batch_size = BATCH;
+	assert_int_equal(tsock_open("large", &o, &t), 0);
+	assert_int_equal(tsock_begin(t), 0);
+	next_is(t, 0, BATCH);
+	assert_int_equal(tsock_resume(t, 0, n / 2 + 3, 20000), 0);
+	next_is(t, n / 2 + 3, BATCH);
+	assert_int_equal(tsock_resume(t, 70 * n, n - 14, 20000), 0);
+	assert_int_equal(tsock_epoch(t), 70);
+	is_at(t, 70 * n, n - 14);
+	next_is(t, 71 * n - 14, BATCH);
+	next_is(t, 71 * n - 4, 4);
+	assert_int_equal(tsock_begin(t), 0);
+	next_is(t, 71 * n, BATCH);
+	tsock_close(t);
+	served_stop(&large);
+}
+
 static void a_view_goes_back_with_the_stream(void **state)
 {
 	tsock *t = open_as(TSOCK_F32, 0, 1);
@@ -278,6 +305,7 @@ int main(void)
 		STREAM_TEST(a_position_follows_the_batches),
 		STREAM_TEST(a_reader_alone_takes_the_stream_back),
 		STREAM_TEST(a_reader_alone_takes_the_stream_ahead),
+		cmocka_unit_test(an_epoch_may_be_longer_than_any_data_set),
 		STREAM_TEST(a_view_goes_back_with_the_stream),
 		STREAM_TEST(beside_others_it_is_a_reason),
 		STREAM_TEST(wrong_positions_are_refused),

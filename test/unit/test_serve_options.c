@@ -60,11 +60,11 @@ static void an_epoch_has_samples_and_a_stream_an_end(void **state)
 	(void)state;
 	is_taken(&o);
 	o.epoch_len = 0;
-	is_refused(&o, "an epoch has 1 to 2^40 samples, not 0");
-	o.epoch_len = UINT64_C(1) << 40;
+	is_refused(&o, "an epoch has 1 to 2^48 samples, not 0");
+	o.epoch_len = UINT64_C(1) << 48;
 	is_taken(&o);
 	o.epoch_len++;
-	is_refused(&o, "not 1099511627777");
+	is_refused(&o, "not 281474976710657");
 	o = good();
 	o.epochs = UINT64_MAX / N;
 	is_refused(&o, "epochs are too many");

@@ -330,6 +330,53 @@ def test_records_that_do_not_fit_the_schema_are_refused(tmp_path):
         assert why in said, said
 
 
+@pytest.mark.parametrize("order", ["philox", "sequential"])
+def test_more_samples_than_32_bits_count(tmp_path, stream, order):
+    """A file with a hole: neither memory nor time is in proportion to it."""
+    n = (1 << 40) + 7
+    path = tmp_path / "data.bin"
+    with open(path, "wb") as f:
+        try:
+            f.truncate(n)
+        except OSError as e:
+            pytest.skip("no file can be as large here: %s" % e)
+        f.seek(n - 8)
+        f.write(bytes(range(1, 9)))
+    loader = stream(
+        path,
+        batch_size=8,
+        schema="v:uint8",
+        dataset="records",
+        order=order,
+        ring=64,
+        max_batch=8,
+        fields=("v", "index"),
+    )
+    assert len(loader.dataset) == n and len(loader) == (n + 7) // 8
+    seen = []
+    for _, index in loader:
+        seen += index.tolist()
+        if len(seen) == 32:
+            break
+    if order == "sequential":
+        assert seen == list(range(32))
+    else:
+        assert len(set(seen)) == 32 and 2**32 < max(seen) < n
+    state = loader.state_dict()
+    assert state["samples_yielded"] == 32
+    # The last whole batch, and what is left behind it.
+    state["samples_yielded"] = n - 15
+    loader.load_state_dict(state)
+    rest = [(v.tolist(), index.tolist()) for v, index in loader]
+    assert [len(v) for v, _ in rest] == [8, 7]
+    if order == "sequential":
+        assert rest == [
+            ([0] * 7 + [1], list(range(n - 15, n - 7))),
+            (list(range(2, 9)), list(range(n - 7, n))),
+        ]
+    loader.close()
+
+
 def windows(tokens, size):
     n = (len(tokens) - 1) // size
     return np.stack([tokens[k * size : (k + 1) * size + 1] for k in range(n)])
