@@ -100,7 +100,7 @@ bool tsi_jpeg_direct_open(struct tsi_jpeg_direct *d, const uint8_t *data,
 	if (hint->opts && hint->opts->jpeg_index)
 		d->known = tsi_jpeg_index_find(
 			hint->opts->jpeg_index, hint->file,
-			tsi_hash(data, len, len), &d->scan.frame);
+			tsi_hash(data, len, len), &d->scan.frame, len);
 	*width = d->scan.frame.width;
 	*height = d->scan.frame.height;
 	return true;

@@ -31,10 +31,22 @@ struct tsi_jpeg_known {
 	uint64_t entry[];
 };
 
+/* Files by what their rows are worth, see worth_of(). */
+#define WORTHS 128
+/* So many files say something about the others. */
+#define ENOUGH 64
+
+struct worth {
+	_Atomic uint64_t wanted; /* bytes for rows that were asked for */
+	_Atomic uint64_t used;   /* that were granted */
+};
+
 struct tsi_jpeg_index {
 	uint64_t files;
 	uint64_t memory;
 	_Atomic uint64_t used;
+	_Atomic uint64_t asked; /* how often a file without entries was */
+	struct worth worth[WORTHS];
 	/* Files that have entries, and what their rows alone take. */
 	_Atomic uint64_t seen;
 	_Atomic uint64_t rows_used;
@@ -118,19 +130,52 @@ static uint64_t expected(const struct tsi_jpeg_index *x)
 	return seen < x->files ? (x->files - seen) * each : 0;
 }
 
+/*
+ * What a file's rows are worth: the file's bytes for each byte of them, as
+ * every crop skips about the same part of its file; four steps to a factor of
+ * two.
+ */
+static unsigned worth_of(uint64_t len, uint64_t rows)
+{
+	uint64_t n = len * 16 / rows + 4;
+	unsigned top = 63 - (unsigned)__builtin_clzll(n);
+	unsigned w = 4 * top + (unsigned)(n >> (top - 2) & 3);
+
+	return w < WORTHS ? w : WORTHS - 1;
+}
+
+/* What the rows of files that are worth more will take yet. */
+static uint64_t wanted_by_better(const struct tsi_jpeg_index *x, unsigned worth)
+{
+	uint64_t asked = atomic_load(&x->asked), wanted = 0, used = 0;
+	double all;
+
+	if (asked < ENOUGH)
+		return 0;
+	for (unsigned w = worth + 1; w < WORTHS; w++) {
+		wanted += atomic_load(&x->worth[w].wanted);
+		used += atomic_load(&x->worth[w].used);
+	}
+	all = (double)wanted / (double)asked * (double)x->files;
+	return all > (double)used ? (uint64_t)all - used : 0;
+}
+
 /* With columns, if they are wanted and there is memory for them. */
 static struct tsi_jpeg_known *make_known(struct tsi_jpeg_index *x,
 					 uint32_t across, uint32_t down,
-					 bool columns)
+					 bool columns, uint64_t len)
 {
 	uint32_t stride = stride_of(across, TSI_JPEG_INDEX_STEP);
 	uint64_t rows = index_bytes(down, 1), all = index_bytes(down, stride);
+	unsigned worth = worth_of(len, rows);
 	struct tsi_jpeg_known *k;
 
+	atomic_fetch_add(&x->worth[worth].wanted, rows);
+	atomic_fetch_add(&x->asked, 1);
 	if (!columns || !take_memory(x, all, expected(x))) {
 		stride = 1;
 		all = rows;
-		if (!take_memory(x, all, 0))
+		if (!take_memory(x, all, wanted_by_better(x, worth)))
 			return NULL;
 	}
 	k = calloc(1, all);
@@ -142,6 +187,7 @@ static struct tsi_jpeg_known *make_known(struct tsi_jpeg_index *x,
 	k->down = down;
 	k->step = stride > 1 ? TSI_JPEG_INDEX_STEP : 0;
 	k->stride = stride;
+	atomic_fetch_add(&x->worth[worth].used, rows);
 	atomic_fetch_add(&x->rows_used, rows);
 	atomic_fetch_add(&x->seen, 1);
 	return k;
@@ -166,7 +212,8 @@ static bool put_known(struct tsi_jpeg_index *x, uint64_t file,
 
 struct tsi_jpeg_known *tsi_jpeg_index_find(struct tsi_jpeg_index *x,
 					   uint64_t file, uint64_t check,
-					   const struct tsi_jpeg_frame *f)
+					   const struct tsi_jpeg_frame *f,
+					   uint64_t len)
 {
 	struct tsi_jpeg_known *old, *k;
 
@@ -176,7 +223,7 @@ struct tsi_jpeg_known *tsi_jpeg_index_find(struct tsi_jpeg_index *x,
 	if (old && old->check == check && old->across == f->mcus_across &&
 	    old->down == f->mcus_down)
 		return old;
-	k = make_known(x, f->mcus_across, f->mcus_down, true);
+	k = make_known(x, f->mcus_across, f->mcus_down, true, len);
 	if (!k)
 		return NULL;
 	k->check = check;
@@ -328,6 +375,17 @@ static bool is_sound(const struct tsi_jpeg_kept *e)
 	return true;
 }
 
+/* About as many bytes as the file has: of its rows all take as many. */
+static uint64_t length_of(const struct tsi_jpeg_kept *e)
+{
+	uint64_t n = tsi_jpeg_kept_entries(e);
+
+	if (!n)
+		return 0;
+	return (e->entry[n - 1] & (TSI_JPEG_SCAN_BITS - 1)) / 8 * e->down /
+	       e->rows;
+}
+
 int tsi_jpeg_index_put(struct tsi_jpeg_index *x, uint64_t file,
 		       const struct tsi_jpeg_kept *e)
 {
@@ -338,7 +396,7 @@ int tsi_jpeg_index_put(struct tsi_jpeg_index *x, uint64_t file,
 		return TSOCK_EDATA;
 	if (atomic_load(&x->file[file]))
 		return 0;
-	k = make_known(x, e->across, e->down, e->step != 0);
+	k = make_known(x, e->across, e->down, e->step != 0, length_of(e));
 	if (!k)
 		return TSOCK_ENOMEM;
 	stride = stride_of(e->across, e->step);

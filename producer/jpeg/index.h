@@ -9,7 +9,10 @@
  * too, that all rows above it are undamaged.  An entry takes 8 bytes: one for
  * each row of MCUs, and one for every TSI_JPEG_INDEX_STEP MCUs of a row if
  * there is memory for that.  Rows go first: columns get what the rows of files
- * that weren't seen yet will leave, by what those seen took.
+ * that weren't seen yet will leave, by what those seen took.  Where the rows of
+ * all files need more memory than there is, those files get it that have the
+ * most bytes to skip for it, as far as the files asked for show what others are
+ * like.
  *
  * A file is known by its number, and by a check value of its bytes: one that
  * was changed since is recorded anew.
@@ -45,12 +48,13 @@ void tsi_jpeg_index_destroy(struct tsi_jpeg_index *x);
 uint64_t tsi_jpeg_index_memory(const struct tsi_jpeg_index *x);
 
 /*
- * The entries of a file whose bytes have this check value, or none yet.  NULL:
- * there is no memory for them.  Valid until the index is destroyed.
+ * The entries of a file of len bytes that have this check value, or none yet.
+ * NULL: there is no memory for them.  Valid until the index is destroyed.
  */
 struct tsi_jpeg_known *tsi_jpeg_index_find(struct tsi_jpeg_index *x,
 					   uint64_t file, uint64_t check,
-					   const struct tsi_jpeg_frame *f);
+					   const struct tsi_jpeg_frame *f,
+					   uint64_t len);
 
 /* Rows that are known to be undamaged, from the first one on. */
 uint32_t tsi_jpeg_known_rows(const struct tsi_jpeg_known *k);

@@ -166,7 +166,8 @@ static void chroma_needs_no_rows_below(void **state)
 	x = made_jpeg_index(1, 1 << 20);
 	f = made_jpeg(3, 200, 320); /* 2x2: 13 x 20 MCUs */
 	assert_true(tsi_jpeg_scan_read(f.data, f.len, &s));
-	k = tsi_jpeg_index_find(x, 0, tsi_hash(f.data, f.len, f.len), &s.frame);
+	k = tsi_jpeg_index_find(x, 0, tsi_hash(f.data, f.len, f.len), &s.frame,
+				f.len);
 	assert_int_equal(tsi_jpeg_ops.create(&j), 0);
 	j->fast = 1;
 	check_region(j, false, x, 0, &f, &r);

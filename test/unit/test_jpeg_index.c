@@ -82,7 +82,7 @@ static struct tsi_jpeg_known *find(struct tsi_jpeg_index *x, uint64_t file,
 
 	assert_true(tsi_jpeg_scan_read(f->data, f->len, &s));
 	return tsi_jpeg_index_find(x, file, tsi_hash(f->data, f->len, f->len),
-				   &s.frame);
+				   &s.frame, f->len);
 }
 
 /* A sample of the n-th file, by tsi_image_load_file(). */
@@ -265,6 +265,37 @@ static void entries_grow_with_what_is_decoded(void **state)
 }
 
 /* The number and the length stay, the bytes are others. */
+/* Every second file has eight times the bytes, and rows as many. */
+static void memory_for_some_goes_to_files_with_more_to_skip(void **state)
+{
+	enum { files = 1000, down = 40 };
+	struct tsi_jpeg_frame f = { .mcus_across = 50, .mcus_down = down };
+	uint64_t each = 8 + 48 + (down + 1) * 8; /* about, for rows alone */
+	struct tsi_jpeg_index *x = made_jpeg_index(files, files / 2 * each);
+	unsigned got[2] = { 0, 0 };
+
+	(void)state;
+	/* A later epoch finds what the first one has left. */
+	for (unsigned epoch = 0; epoch < 2; epoch++)
+		for (unsigned i = 0; i < files; i++)
+			tsi_jpeg_index_find(x, i, 1, &f, i % 2 ? 80000 : 10000);
+	for (unsigned i = 0; i < files; i++)
+		got[i % 2] +=
+			tsi_jpeg_index_find(x, i, 1, &f,
+					    i % 2 ? 80000 : 10000) != NULL;
+	assert_in_range(got[1], 440, 500);
+	assert_in_range(got[0], 20, 60);
+	assert_in_range(tsi_jpeg_index_memory(x), files / 2 * each * 9 / 10,
+			files / 2 * each);
+	tsi_jpeg_index_destroy(x);
+	/* With memory for all of them nobody goes without. */
+	x = made_jpeg_index(files, files * each + each);
+	for (unsigned i = 0; i < files; i++)
+		assert_non_null(tsi_jpeg_index_find(x, i, 1, &f,
+						    i % 2 ? 80000 : 10000));
+	tsi_jpeg_index_destroy(x);
+}
+
 static void a_changed_file_is_recorded_anew(void **state)
 {
 	struct tsi_jpeg_index *x = made_jpeg_index(1, 1 << 20);
@@ -414,6 +445,8 @@ int main(void)
 		cmocka_unit_test(regions_are_the_same_with_an_index),
 		cmocka_unit_test(pixels_are_the_same_from_every_row_and_column),
 		cmocka_unit_test(entries_grow_with_what_is_decoded),
+		cmocka_unit_test(
+			memory_for_some_goes_to_files_with_more_to_skip),
 		cmocka_unit_test(a_changed_file_is_recorded_anew),
 		cmocka_unit_test(damaged_files_are_libjpegs),
 		cmocka_unit_test(a_cut_file_ends_at_the_same_row),
