@@ -35,22 +35,38 @@ TURNS = 2 if QUICK else 9
 CPUS = len(os.sched_getaffinity(0))
 
 
+def threads_of(pid):
+    """Of each thread its name, its CPU seconds, and the user's part of them."""
+    found = {}
+    for task in glob.glob("/proc/%d/task/*" % pid):
+        try:
+            with open(task + "/stat") as f:
+                name, _, rest = f.read().rpartition(")")
+            with open(task + "/schedstat") as f:
+                seconds = int(f.read().split()[0]) / 1e9
+        except OSError:
+            continue  # it has ended
+        # In ticks, so they only tell how to divide the seconds.
+        user, system = (int(n) for n in rest.split()[11:13])
+        part = user / max(1, user + system)
+        found[task] = name.partition("(")[2], seconds, part
+    return found
+
+
 class Stream:
-    def __init__(self, program, root, name, threads):
+    """A producer, and a job in this process; options are the job's."""
+
+    def __init__(self, program, root, name, threads, **options):
         import tsock
 
-        command = [program, "--dataset", "imagefolder", "--root", root]
+        command = [program, "--root", root]
         command += ["--name", name, "--threads", str(threads)]
         command += ["--ring", str(RING), "--max-batch", str(BATCH)]
         command += ["--no-cache", "--quiet"]
         self.process = subprocess.Popen(command)
+        options = {"dtype": "uint8", "layout": "hwc", **options}
         self._loader = tsock.DataLoader(
-            name,
-            BATCH,
-            framework="numpy",
-            dtype="uint8",
-            layout="hwc",
-            wait=60,
+            name, BATCH, framework="numpy", wait=60, **options
         )
         for _ in range(WARM):
             for _ in self._loader:
@@ -61,7 +77,7 @@ class Stream:
         while True:
             yield from self._loader
 
-    def _take(self, images):
+    def take(self, images):
         taken = 0
         while taken < images:
             taken += len(next(self._batches)[0])
@@ -69,9 +85,9 @@ class Stream:
 
     def turn(self):
         """Images/s, and the CPU seconds of each kind meanwhile."""
-        self._take(2 * RING)
+        self.take(2 * RING)
         before, start = self.times(), time.monotonic()
-        images = self._take(IMAGES)
+        images = self.take(IMAGES)
         seconds = time.monotonic() - start
         after = self.times()
         return images / seconds, {k: after[k] - before[k] for k in after}
@@ -79,21 +95,10 @@ class Stream:
     def times(self):
         """CPU seconds so far, by the names of docs/inside/threads.md."""
         found = {"decoding": 0.0, "reading": 0.0, "control": 0.0, "rest": 0.0}
-        for task in glob.glob("/proc/%d/task/*" % self.process.pid):
-            try:
-                with open(task + "/stat") as f:
-                    name, _, rest = f.read().rpartition(")")
-                with open(task + "/schedstat") as f:
-                    seconds = int(f.read().split()[0]) / 1e9
-            except OSError:
-                continue  # it has ended
-            # In ticks, so they only tell how to divide the seconds.
-            user, system = (int(n) for n in rest.split()[11:13])
-            name = name.partition("(")[2]
+        for name, seconds, user in threads_of(self.process.pid).values():
             if name == "tsock-worker":
-                part = user / max(1, user + system)
-                found["decoding"] += part * seconds
-                found["reading"] += (1 - part) * seconds
+                found["decoding"] += user * seconds
+                found["reading"] += (1 - user) * seconds
             elif name.startswith("iou-") or name == "tsock-read":
                 found["reading"] += seconds
             elif name == "tsock-control":

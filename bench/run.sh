@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # run.sh - run one benchmark, or all:
-# run.sh decode|entropy|pixels|packed|fast|read|order|claims|handoff|share|scale|gpu|against|cores|start|scripts|serve|batch|recipes|formats|data|scan|nodes|all
+# run.sh decode|entropy|pixels|packed|fast|read|order|claims|handoff|share|scale|gpu|against|cores|model|start|scripts|serve|batch|recipes|formats|data|scan|nodes|all
 # run.sh compare|jobs [PEER...], which all leaves out
 #
 # Builds nothing: `make bench` and `make bench-NAME` do, and call this.
@@ -150,6 +150,20 @@ bench()
 			"$python" "bench/$1.py" "$B/bin/tsock-producer" "$data"
 		fi
 		;;
+	model)
+		need "$B/bin/tsock-producer"
+		need "$B/bin/tsock-pack"
+		need "$B/bench/claims"
+		python=${PYTHON:-build/venv/bin/python}
+		if ! "$python" -c 'import numpy' 2>/dev/null; then
+			echo "skipped: $python has no numpy;" \
+				"make check fills build/venv" >&2
+			return 77
+		fi
+		real
+		"$python" bench/model.py "$B/bin/tsock-producer" \
+			"$B/bin/tsock-pack" "$B/bench/claims" "$data"
+		;;
 	compare | jobs)
 		need "$B/bin/tsock-producer"
 		venv=$here/build/venv-compare
@@ -209,7 +223,7 @@ bench()
 		;;
 	*)
 		echo "usage: bench/run.sh" \
-			"decode|entropy|pixels|packed|fast|read|order|claims|handoff|share|scale|gpu|against|cores|start|scripts|serve|batch|recipes|formats|data|scan|nodes|all" \
+			"decode|entropy|pixels|packed|fast|read|order|claims|handoff|share|scale|gpu|against|cores|model|start|scripts|serve|batch|recipes|formats|data|scan|nodes|all" \
 			"or compare|jobs [PEER...]" >&2
 		return 2
 		;;
@@ -246,7 +260,7 @@ awk -v cpus="$(nproc)" '$1 > 0.5 * cpus { print "note: load average " $1 \
 case ${1:-all} in
 all)
 	for name in decode entropy pixels packed fast read order claims handoff share scale gpu \
-		against cores start scripts serve batch recipes formats data \
+		against cores model start scripts serve batch recipes formats data \
 		scan nodes; do
 		one $name
 	done
