@@ -70,12 +70,10 @@ def all_colours():
 
 def test_all_colours_are_those_of_torchvision(ours):
     image = all_colours()
-    for hue in (0, .1, -.237):
+    for hue in (.1, -.237):
         same(ours("hue", image, hue), F.adjust_hue(image, hue), hue)
     same(ours("to_gray", image), image.convert("L"))
-    for factor in (.3, 1.7):
-        same(ours("saturation", image, factor),
-             F.adjust_saturation(image, factor), factor)
+    same(ours("saturation", image, 1.7), F.adjust_saturation(image, 1.7), image)
 
 
 def test_greys_are_those_of_torchvision(ours):

@@ -200,7 +200,7 @@ def must_agree(loader, preset, paths, resize=256, epochs=1):
             assert not err, f"{path}: {got}"
 
 
-@pytest.mark.parametrize("size, epochs", [(224, 4), (32, 2), (97, 1), (1, 1)])
+@pytest.mark.parametrize("size, epochs", [(224, 2), (32, 2), (97, 1), (1, 1)])
 def test_train_equals_pillow_on_every_kind(generated, size, epochs):
     # By an index where there are later epochs than the one that makes it.
     more = ["index"] if epochs > 1 else []
