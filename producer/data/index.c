@@ -13,6 +13,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "data/cache.h"
+#include "data/census.h"
 #include "data/doubt.h"
 #include "data/empty.h"
 #include "data/format.h"
@@ -38,6 +39,7 @@ struct tsi_index {
 	uint64_t looked, looked_bad; /* see tsi_index_looked() */
 	bool looked_at_all;
 	struct tsi_weights weights;
+	struct tsi_census census;
 };
 
 /*
@@ -288,6 +290,8 @@ int tsi_index_open(const struct tsi_index_opts *opts, struct tsi_index **out)
 		x->format = &tsi_format_packed;
 	if (!err)
 		err = fill_selected(x, opts);
+	if (!err)
+		err = tsi_census_init(&x->census, tsi_index_classes(x));
 	if (err) {
 		tsi_index_close(x);
 		return err;
@@ -300,6 +304,7 @@ void tsi_index_close(struct tsi_index *x)
 {
 	if (!x)
 		return;
+	tsi_census_fini(&x->census);
 	tsi_weights_clear(&x->weights);
 	free(x->judged);
 	free(x->scanned);
@@ -355,6 +360,13 @@ unsigned tsi_index_label_run(const struct tsi_index *x, uint64_t i,
 
 	tsi_format_labels(x->format, &x->table, i, n, to);
 	return n;
+}
+
+uint64_t tsi_index_class_files(const struct tsi_index *x, uint32_t i)
+{
+	struct tsi_index *own = (struct tsi_index *)(uintptr_t)x;
+
+	return tsi_census_files(&own->census, x->format, &x->table, i);
 }
 
 const char *tsi_index_path(const struct tsi_index *x, uint64_t i)

@@ -82,6 +82,9 @@ bool tsi_index_looked_at_all(const struct tsi_index *x);
 uint32_t tsi_index_classes(const struct tsi_index *x);
 const char *tsi_index_class(const struct tsi_index *x, uint32_t i);
 
+/* Samples of class i; they are counted once they are asked for.  Any thread. */
+uint64_t tsi_index_class_files(const struct tsi_index *x, uint32_t i);
+
 /* Samples have no classes: their labels are -1, or no numbers of classes. */
 bool tsi_index_unlabelled(const struct tsi_index *x);
 

@@ -27,8 +27,7 @@
 #define UNSETTLED 0
 
 struct class_count {
-	uint64_t files;
-	_Atomic uint64_t whole; /* bad for every sample */
+	_Atomic uint64_t whole; /* files that are bad for every sample */
 };
 
 struct tsi_badfiles {
@@ -88,9 +87,10 @@ bool tsi_badfiles_whole(const struct tsi_badfiles *b, uint64_t i)
 
 bool tsi_badfiles_class_lost(const struct tsi_badfiles *b, uint64_t i)
 {
-	const struct class_count *c = &b->class_[tsi_index_label(b->index, i)];
+	uint32_t label = (uint32_t)tsi_index_label(b->index, i);
+	uint64_t whole = atomic_load(&b->class_[label].whole);
 
-	return atomic_load(&c->whole) == c->files;
+	return whole && whole == tsi_index_class_files(b->index, label);
 }
 
 static void set_whole(struct tsi_badfiles *b, uint64_t i)
@@ -181,18 +181,7 @@ void tsi_badfiles_forget_all(struct tsi_badfiles *b)
 static void take_scan(struct tsi_badfiles *b)
 {
 	const struct tsi_index *x = b->index;
-	int64_t label[TSI_INDEX_RUN];
-	/* Nobody looks at each of 2^40 samples. */
-	bool one = tsi_index_classes(x) == 1;
 
-	if (one)
-		b->class_->files = b->count;
-	for (uint64_t i = 0; !one && i < b->count; i += TSI_INDEX_RUN) {
-		unsigned n = tsi_index_label_run(x, i, label);
-
-		for (unsigned k = 0; k < n; k++)
-			b->class_[label[k]].files++;
-	}
 	for (uint64_t k = 0; k < tsi_index_bad_count(x); k++)
 		set_whole(b, tsi_index_bad_at(x, k));
 }

@@ -27,7 +27,6 @@ struct bad_file {
 };
 
 struct class_count {
-	uint64_t files;
 	uint64_t bad, looked; /* on the list; and not only presumed to be bad */
 	uint64_t first;       /* of the latter, if there are any */
 	char *reason;         /* of that one */
@@ -59,6 +58,18 @@ struct tsi_badlist {
 static struct class_count *class_of(const struct tsi_badlist *l, uint64_t i)
 {
 	return &l->class_[tsi_index_label(l->index, i)];
+}
+
+static uint64_t files_of(const struct tsi_badlist *l,
+			 const struct class_count *c)
+{
+	return tsi_index_class_files(l->index, (uint32_t)(c - l->class_));
+}
+
+/* Is none of its files good? */
+static bool is_lost(const struct tsi_badlist *l, const struct class_count *c)
+{
+	return c->bad && c->bad == files_of(l, c);
 }
 
 /* Under the lock, and so are the following. */
@@ -137,7 +148,7 @@ static struct tsi_bad_files one_of(const struct tsi_badlist *l,
 {
 	struct tsi_bad_files f = { .name = tsi_index_class(
 					   l->index, (uint32_t)(c - l->class_)),
-				   .files = c->files,
+				   .files = files_of(l, c),
 				   .bad = c->bad,
 				   .looked = c->looked };
 
@@ -194,7 +205,8 @@ static void log_worst(const struct tsi_badlist *l, uint64_t n, uint32_t label,
 	tsi_log(TSOCK_LOG_WARN,
 		"%" PRIu64 " bad files so far, most of them in class %s "
 		"(%" PRIu64 " of its %" PRIu64 "); others take their places",
-		n, tsi_index_class(l->index, label), c->bad, c->files);
+		n, tsi_index_class(l->index, label), c->bad,
+		tsi_index_class_files(l->index, label));
 }
 
 static void log_file(const struct tsi_badlist *l, uint64_t i,
@@ -300,7 +312,7 @@ void tsi_badlist_classes(struct tsi_badlist *l,
 	for (uint32_t i = 0; i < tsi_index_classes(l->index); i++)
 		if (l->class_[i].bad)
 			fn(arg, tsi_index_class(l->index, i), l->class_[i].bad,
-			   l->class_[i].files);
+			   files_of(l, &l->class_[i]));
 	pthread_mutex_unlock(&l->lock);
 }
 
@@ -313,7 +325,7 @@ static struct tsi_lost_classes lost_classes(const struct tsi_badlist *l)
 	for (uint32_t i = 0; i < tsi_index_classes(l->index); i++) {
 		const struct class_count *c = &l->class_[i];
 
-		if (c->files && c->bad == c->files && !lost.n++)
+		if (is_lost(l, c) && !lost.n++)
 			lost.name = tsi_index_class(l->index, i);
 	}
 	return lost;
@@ -379,7 +391,7 @@ void tsi_badlist_watch(struct tsi_badlist *l, const struct tsi_tolerance *t,
 	for (uint32_t i = 0; i < tsi_index_classes(l->index); i++) {
 		struct class_count *c = &l->class_[i];
 
-		if (c->files && c->bad == c->files && lose_class(l, c, text))
+		if (is_lost(l, c) && lose_class(l, c, text))
 			tell(l, text);
 	}
 	if (exceed(l, text))
@@ -392,17 +404,7 @@ void tsi_badlist_watch(struct tsi_badlist *l, const struct tsi_tolerance *t,
 static void take_scan(struct tsi_badlist *l)
 {
 	const struct tsi_index *x = l->index;
-	int64_t label[TSI_INDEX_RUN];
-	bool one = tsi_index_classes(x) == 1;
 
-	if (one)
-		l->class_->files = l->count;
-	for (uint64_t i = 0; !one && i < l->count; i += TSI_INDEX_RUN) {
-		unsigned n = tsi_index_label_run(x, i, label);
-
-		for (unsigned k = 0; k < n; k++)
-			l->class_[label[k]].files++;
-	}
 	for (uint64_t k = 0; k < tsi_index_bad_count(x); k++) {
 		uint64_t i = tsi_index_bad_at(x, k);
 

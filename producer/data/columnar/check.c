@@ -18,6 +18,7 @@
 #include "tsock/common.h"
 
 #define PIECE (256u << 10) /* bytes, or so: fits a processor's own cache */
+#define BLOCK 256u         /* rows of it that are copied at a time */
 
 enum verdict {
 	GOOD,
@@ -55,15 +56,36 @@ static void condemn(struct piece *p, enum verdict v, uint64_t row,
 	p->value = value;
 }
 
+/*
+ * Loops over all rows have no branch: a number that is wrong makes a difference
+ * negative, whose highest bit is kept.  Which row it is, is looked for only then.
+ * Compilers make vector code of 16 bytes for any processor.
+ */
+#define NEGATIVE(x) ((x) >> 63)
+
+typedef uint64_t pair __attribute__((vector_size(16)));
+
+static pair load(const void *from)
+{
+	pair p;
+
+	memcpy(&p, from, sizeof(p));
+	return p;
+}
+
+static uint64_t both(pair p)
+{
+	return p[0] | p[1];
+}
+
 static void look_at_ranges(struct piece *p)
 {
 	const struct tsi_columnar_range *r = (const void *)p->column->data;
-	uint64_t files = p->column->limits->files;
-	bool bad = false;
+	uint64_t files = p->column->limits->files, wrong = 0;
 
 	for (uint64_t i = p->first; i < p->last; i++)
-		bad |= (r[i].file >= files) | (!r[i].length & !!r[i].offset);
-	for (uint64_t i = p->first; bad && i < p->last; i++) {
+		wrong |= (files - 1 - r[i].file) | ((uint64_t)r[i].length - 1);
+	for (uint64_t i = p->first; NEGATIVE(wrong) && i < p->last; i++) {
 		struct tsi_columnar_range is = r[i];
 
 		if (is.file >= files || (!is.length && is.offset)) {
@@ -74,46 +96,145 @@ static void look_at_ranges(struct piece *p)
 	}
 }
 
+/* Rows from `first` on, which were copied: what is checked is what is kept. */
+static bool take_classes(struct piece *p, uint64_t first, const int64_t *label,
+			 uint64_t n)
+{
+	const struct tsi_columnar_limits *l = p->column->limits;
+	uint32_t *to = l->labels + first;
+	pair wrong = { 0, 0 };
+
+	/* What is behind the last row is 0. */
+	for (uint64_t k = 0; k < n; k += 2)
+		wrong |= load(label + k) | (l->classes - 1 - load(label + k));
+	for (uint64_t k = 0; k < n; k++)
+		to[k] = (uint32_t)label[k];
+	for (uint64_t k = 0; NEGATIVE(both(wrong)) && k < n; k++) {
+		if (label[k] < 0 || (uint64_t)label[k] >= l->classes) {
+			condemn(p, NO_CLASS, first + k, label[k]);
+			return false;
+		}
+	}
+	return true;
+}
+
 static void look_at_classes(struct piece *p)
 {
 	const int64_t *label = (const void *)p->column->data;
-	const struct tsi_columnar_limits *l = p->column->limits;
+	int64_t copy[BLOCK];
 
-	for (uint64_t i = p->first; i < p->last; i++) {
-		/* Once: what is checked is what is kept. */
-		int64_t is = *(const volatile int64_t *)&label[i];
+	/* Rows are taken in pairs. */
+	memset(copy, 0, sizeof(copy));
+	for (uint64_t i = p->first; i < p->last; i += BLOCK) {
+		uint64_t n = p->last - i < BLOCK ? p->last - i : BLOCK;
 
-		if (is < 0 || (uint64_t)is >= l->classes) {
-			condemn(p, NO_CLASS, i, is);
+		memcpy(copy, label + i, n * sizeof(*copy));
+		if (!take_classes(p, i, copy, n))
 			return;
-		}
-		l->labels[i] = (uint32_t)is;
 	}
+}
+
+/* Where n rows from `first` on begin and the last one ends: a copy. */
+struct starts {
+	uint64_t at[BLOCK + 1];
+	uint64_t first, n;
+	uint64_t all;         /* items of the column */
+	const uint8_t *texts; /* NULL: rows are none */
+};
+
+static bool is_good(const struct starts *s, uint64_t k)
+{
+	uint64_t from = s->at[k], end = s->at[k + 1];
+
+	if (end < from || end > s->all)
+		return false;
+	return !s->texts || (end > from && !s->texts[end - 1]);
+}
+
+/*
+ * Whether all rows are good, from the first one's start on, which is; *longer:
+ * one has more than `most` items, or may have.
+ */
+static bool are_good(const struct starts *s, uint64_t most, bool *longer)
+{
+	pair wrong = { 0, 0 }, more = { 0, 0 };
+	uint64_t least = s->texts != NULL;
+	uint8_t last = 0;
+
+	*longer = true;
+	if (s->n == 1)
+		return is_good(s, 0);
+	/* Of an odd number one row is looked at twice. */
+	for (uint64_t i = 0; i < s->n; i += 2) {
+		uint64_t k = i + 2 > s->n ? s->n - 2 : i;
+		pair end = load(s->at + k + 1), items = end - load(s->at + k);
+
+		wrong |= (items - least) | (s->all - end);
+		more |= most - items;
+	}
+	if (NEGATIVE(both(wrong)))
+		return false;
+	/* Each end is one of the texts' bytes. */
+	for (uint64_t k = 0; s->texts && k < s->n; k++)
+		last |= s->texts[s->at[k + 1] - 1];
+	*longer = NEGATIVE(both(more));
+	return !last;
+}
+
+static void find_longest(struct piece *p, const struct starts *s)
+{
+	struct tsi_columnar_longest *l = &p->longest;
+
+	for (uint64_t k = 0; k < s->n; k++)
+		if (s->at[k + 1] - s->at[k] > l->items)
+			*l = (struct tsi_columnar_longest){
+				s->at[k + 1] - s->at[k], s->first + k
+			};
+}
+
+static bool look_at_block(struct piece *p, const struct starts *s)
+{
+	uint64_t most = p->longest.items, k = 0;
+	bool longer = false;
+
+	/* A difference of numbers so far apart would wrap around. */
+	if (s->at[0] <= s->all && are_good(s, most, &longer)) {
+		if (longer)
+			find_longest(p, s);
+		return true;
+	}
+	while (k + 1 < s->n && s->at[0] <= s->all && is_good(s, k))
+		k++;
+	condemn(p, p->column->e->kind == TSI_COLUMNAR_TEXT ? NO_END : BACKWARDS,
+		s->first + k, 0);
+	return false;
 }
 
 /* Rows that begin at numbers, in items of so many bytes; hashes them. */
 static void look_at_starts(struct piece *p, size_t item)
 {
 	const struct tsi_columnar_entry *e = p->column->e;
-	const volatile uint64_t *at = (const void *)p->column->data;
+	const uint64_t *at = (const void *)p->column->data;
 	const uint8_t *items = p->column->data + (e->count + 1) * sizeof(*at);
-	uint64_t all = (e->bytes - (e->count + 1) * sizeof(*at)) / item;
-	bool text = e->kind == TSI_COLUMNAR_TEXT;
-	uint64_t begin = at[p->first], end = begin, from = begin;
+	struct starts s = {
+		.all = (e->bytes - (e->count + 1) * sizeof(*at)) / item,
+		.texts = e->kind == TSI_COLUMNAR_TEXT ? items : NULL,
+	};
+	uint64_t begin = 0, end = 0;
 
-	for (uint64_t i = p->first; i < p->last; i++, from = end) {
-		end = at[i + 1];
-		if (end < from || end > all) {
-			condemn(p, text ? NO_END : BACKWARDS, i, 0);
+	for (uint64_t i = p->first; i < p->last; i += s.n) {
+		s.first = i;
+		s.n = p->last - i < BLOCK ? p->last - i : BLOCK;
+		memcpy(s.at, at + i, (s.n + 1) * sizeof(*at));
+		if (!look_at_block(p, &s))
 			return;
-		}
-		if (text && (end == from || items[end - 1])) {
-			condemn(p, NO_END, i, 0);
-			return;
-		}
-		if (end - from > p->longest.items)
-			p->longest =
-				(struct tsi_columnar_longest){ end - from, i };
+		begin = i == p->first ? s.at[0] : begin;
+		end = s.at[s.n];
+	}
+	/* It may have been written over between two blocks. */
+	if (end < begin) {
+		condemn(p, s.texts ? NO_END : BACKWARDS, p->first, 0);
+		return;
 	}
 	p->hash = tsi_hash(p->column->data + p->first * sizeof(*at),
 			   (p->last - p->first) * sizeof(*at), 0);
