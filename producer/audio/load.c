@@ -4,10 +4,10 @@
  */
 #include "audio/load.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "audio/length.h"
 #include "audio/parts.h"
 #include "audio/soxr.h"
 #include "audio/source.h"
@@ -115,18 +115,13 @@ static void place(const struct tsi_audio *a, uint64_t frames, uint32_t epoch,
 static bool resamples(const struct tsi_audio *a,
 		      const struct tsi_audio_source *s)
 {
-	return a->o.resamples && s->rate != a->o.rate;
+	return tsi_audio_length_differs(&a->o, s->rate);
 }
 
-/* Frames as crops count them: those that libsoxr makes, which it rounds so. */
 static uint64_t frames_of(const struct tsi_audio *a,
 			  const struct tsi_audio_source *s)
 {
-	if (!resamples(a, s))
-		return s->frames;
-	return (uint64_t)((double)s->frames /
-				  ((double)s->rate / (double)a->o.rate) +
-			  .5);
+	return tsi_audio_length(&a->o, s->rate, s->frames);
 }
 
 /* ---- frames to samples ---- */
@@ -291,22 +286,6 @@ static int resample(struct tsi_audio *a, struct tsi_audio_source *s,
 
 /* ---- files ---- */
 
-static int check_length(const struct tsi_audio *a,
-			const struct tsi_audio_source *s)
-{
-	uint64_t frames = frames_of(a, s);
-
-	if (a->o.clips != TSI_AUDIO_CROP && !frames)
-		return tsi_err(TSOCK_EDATA, "it has no frames");
-	if (a->o.clips != TSI_AUDIO_WHOLE || frames <= a->o.frames)
-		return 0;
-	return tsi_err(TSOCK_EDATA,
-		       "it has %" PRIu64
-		       " frames, and samples have %u at most: "
-		       "give --schema as many, or --clips cut for a crop of it",
-		       frames, a->o.frames);
-}
-
 static int check_source(const struct tsi_audio *a,
 			const struct tsi_audio_source *s)
 {
@@ -323,7 +302,7 @@ static int check_source(const struct tsi_audio *a,
 			       "it has %u channels, and samples have %u: ask "
 			       "for one channel, which is the mean of all",
 			       s->channels, a->o.channels);
-	return check_length(a, s);
+	return tsi_audio_length_check(&a->o, s->rate, s->frames);
 }
 
 static int open_source(struct tsi_audio *a, const void *data, size_t len,

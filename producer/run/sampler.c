@@ -9,6 +9,7 @@
 
 #include "image/sniff.h"
 #include "base/err.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "data/epochs.h"
 #include "jpeg/check.h"
@@ -41,10 +42,28 @@ struct tsi_sampler {
 static int sniff(void *arg, const void *data, size_t len, bool whole)
 {
 	const struct tsi_sampler *s = arg;
+	struct tsi_audio_opts audio = s->o->audio;
 	struct tsi_image_head head;
+	int err;
 
-	return s->o->audio.views ? tsi_audio_sniff(data, len, whole)
-				 : tsi_image_sniff(data, len, whole, &head);
+	if (!audio.views)
+		return tsi_image_sniff(data, len, whole, &head);
+	audio.resamples = audio.rate != 0;
+	err = tsi_audio_sniff(data, len, whole);
+	return err ? err : tsi_audio_sniff_length(&audio, data, len);
+}
+
+/* A number for what it calls good. */
+static uint32_t sniffs(const struct tsi_sampler *s)
+{
+	const struct tsi_audio_opts *a = &s->o->audio;
+	uint32_t key[3] = { tsi_audio_formats_read(), a->frames, a->rate };
+
+	if (!a->views)
+		return tsi_image_formats_read();
+	return a->clips == TSI_AUDIO_WHOLE
+		       ? (uint32_t)tsi_hash(key, sizeof(key), 0) | 1u << 31
+		       : key[0];
 }
 
 static int open_index(struct tsi_sampler *s)
@@ -63,8 +82,7 @@ static int open_index(struct tsi_sampler *s)
 		.look_at_all = s->o->look_at_all,
 		.cache_dir = s->o->cache,
 		.sniff = sniff,
-		.sniffs = s->o->audio.views ? tsi_audio_formats_read()
-					    : tsi_image_formats_read(),
+		.sniffs = sniffs(s),
 		.sniff_arg = s,
 		.foreign = s->o->audio.views ? NULL : tsi_image_foreign,
 		.survive_eio = !tsi_sampler_raises(s),

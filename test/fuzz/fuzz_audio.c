@@ -121,6 +121,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memcpy(copy, data, size);
 	err = tsi_audio_sniff(copy, size, true);
 	never(err && err != TSOCK_EDATA);
+	err = tsi_audio_sniff_length(&kind[k], copy, size);
+	never(err && err != TSOCK_EDATA);
 	err = tsi_audio_rate(copy, size, &rate);
 	never(err && err != TSOCK_EDATA);
 	err = load(k, copy, size);

@@ -401,6 +401,44 @@ static void a_file_that_is_too_long_is_bad_or_cropped(void **state)
 	tsi_audio_destroy(a);
 }
 
+static void a_head_says_that_a_file_is_too_long(void **state)
+{
+	static const uint8_t flac[2][26] = {
+		"fLaC\0\0\0\x22\x10\0\x10\0\0\0\0\0\0\0"
+		"\x01\xf4\0\xf0\0\0\1\xf4",
+		"fLaC\0\0\0\x22\x10\0\x10\0\0\0\0\0\0\0"
+		"\x01\xf4\0\xf1\0\0\1\xf4",
+	};
+	struct tsi_audio_opts o = { .channels = 1,
+				    .frames = MOST,
+				    .clips = TSI_AUDIO_WHOLE,
+				    .views = 1 };
+	struct file f = counting(MOST);
+
+	(void)state;
+	assert_int_equal(tsi_audio_sniff_length(&o, f.bytes, f.len), 0);
+	o.rate = RATE + 16;
+	o.resamples = true;
+	assert_int_equal(tsi_audio_sniff_length(&o, f.bytes, 60), TSOCK_EDATA);
+	assert_non_null(strstr(tsock_errmsg(), "501 frames"));
+	o.resamples = false;
+	f = counting(MOST + 1);
+	assert_int_equal(tsi_audio_sniff_length(&o, f.bytes, 60), TSOCK_EDATA);
+	assert_int_equal(tsi_audio_sniff_length(&o, f.bytes, 40), 0);
+	o.clips = TSI_AUDIO_CUT;
+	assert_int_equal(tsi_audio_sniff_length(&o, f.bytes, 60), 0);
+	o.clips = TSI_AUDIO_WHOLE;
+	/* Its length is that of the file. */
+	memset(f.bytes + 40, 0xff, 4);
+	assert_int_equal(tsi_audio_sniff_length(&o, f.bytes, 60), 0);
+	/* 500 frames, and 2^32 more. */
+	assert_int_equal(tsi_audio_sniff_length(&o, flac[0], 26), 0);
+	assert_int_equal(tsi_audio_sniff_length(&o, flac[1], 26), TSOCK_EDATA);
+	assert_int_equal(tsi_audio_sniff_length(&o, flac[1], 25), 0);
+	o.frames--;
+	assert_int_equal(tsi_audio_sniff_length(&o, flac[0], 26), TSOCK_EDATA);
+}
+
 /* What libsoxr makes of all frames at once. */
 static uint32_t resampled(const struct file *f, uint32_t frames, float *to)
 {
@@ -483,6 +521,7 @@ int main(void)
 		cmocka_unit_test(a_file_that_is_resampled_has_to_be_whole),
 		cmocka_unit_test(a_sample_is_a_whole_file_and_zeros),
 		cmocka_unit_test(a_file_that_is_too_long_is_bad_or_cropped),
+		cmocka_unit_test(a_head_says_that_a_file_is_too_long),
 		cmocka_unit_test(a_whole_file_is_resampled_as_one),
 		cmocka_unit_test(
 			without_libsndfile_the_message_says_what_to_do),

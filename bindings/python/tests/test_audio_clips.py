@@ -3,10 +3,12 @@
 soundfile with torch's pad_sequence makes of them."""
 
 import os
+import subprocess
 
 import pytest
 
 import tsock
+from conftest import PRODUCER
 from test_audio import (
     RATE,
     cut,
@@ -195,6 +197,19 @@ def test_a_file_that_is_too_long_is_a_bad_file(tmp_path, stream, wholes):
         assert audio.shape[2] <= MOST - 1
         assert length.tolist() == [LENGTHS[i] for i in index.tolist()]
     assert len(indices) == len(LENGTHS) and 1 not in indices
+
+
+def test_a_start_says_that_files_are_too_long(tmp_path, wholes):
+    # By their heads, before any sample is made; of another schema all are good.
+    place = ["--dataset=audio", "--cache-dir=%s" % tmp_path, "--clips=whole"]
+    for _ in range(2):
+        said = refused(tmp_path, *place, "--schema=" + schema(1, 2000))
+        assert "02.wav" not in said and "at most" in said
+        assert "3000 frames, and samples have 2000 at most" in said
+    more = ["--schema=" + schema(), "--dry-run", *place]
+    subprocess.run(
+        [PRODUCER, "--root", str(tmp_path), *more], check=True, timeout=60
+    )
 
 
 def test_files_that_are_cut_short_or_empty_are_bad_files(
