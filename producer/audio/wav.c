@@ -96,6 +96,8 @@ static int read_format(struct reader *r, uint64_t at, uint32_t bytes)
 			       w->channels);
 	if (!w->rate)
 		return bad("its sample rate is 0");
+	if (!tag)
+		return bad("its format is unknown (0)");
 	r->known = true;
 	if (tag != PCM && tag != FLOATS) {
 		w->coding = (uint16_t)tag;

@@ -175,6 +175,20 @@ static void sizes_that_overflow_are_bad(void **state)
 	assert_non_null(strstr(tsock_errmsg(), "it says that it has"));
 }
 
+/* WAVE_FORMAT_UNKNOWN: it says of no number how many bytes it has. */
+static void a_file_of_no_format_is_bad(void **state)
+{
+	struct file f = begun(0, 2, 16);
+	struct tsi_wav w;
+
+	(void)state;
+	put_chunk(&f, "data", 4);
+	put_number(&f, 7, 4);
+	assert_int_equal(head_of(&f, &w), TSOCK_EDATA);
+	assert_non_null(strstr(tsock_errmsg(), "its format is unknown"));
+	assert_int_equal(tsi_audio_sniff(f.bytes, f.len, true), TSOCK_EDATA);
+}
+
 static void chunks_have_even_places_and_a_size_may_be_unknown(void **state)
 {
 	static const uint32_t unknown[] = { 0, 0x7ffff000, UINT32_MAX };
@@ -511,6 +525,7 @@ int main(void)
 		cmocka_unit_test(
 			a_head_that_is_cut_anywhere_is_bad_or_needs_more),
 		cmocka_unit_test(sizes_that_overflow_are_bad),
+		cmocka_unit_test(a_file_of_no_format_is_bad),
 		cmocka_unit_test(
 			chunks_have_even_places_and_a_size_may_be_unknown),
 		cmocka_unit_test(a_crop_lies_where_its_draw_says),
