@@ -88,15 +88,7 @@ class Stream:
 
     def _now(self):
         """(CPU seconds, samples) of the producer, once its ring is full."""
-        import tsock
-
-        made = -1
-        while True:
-            stats = tsock.query(self._name, 60)
-            if stats["produced"] == made:
-                break
-            made = stats["produced"]
-            time.sleep(0.05)
+        made = settled(self._name)["produced"]
         total = 0
         for task in os.listdir("/proc/%d/task" % self._process.pid):
             with open(
@@ -116,6 +108,19 @@ class Stream:
         self._loader.close()
         self._process.send_signal(signal.SIGTERM)
         self._process.wait()
+
+
+def settled(name):
+    """What a stream says once its producer has made all that it may."""
+    import tsock
+
+    made = -1
+    while True:
+        stats = tsock.query(name, 60)
+        if stats["produced"] == made:
+            return stats
+        made = stats["produced"]
+        time.sleep(0.05)
 
 
 def measure_cpu(program, root, folder):
@@ -163,9 +168,11 @@ def count(root, folder, nodes):
             shard="%d/%d" % (node, nodes) if nodes > 1 else None,
             framework="numpy",
         ) as loader:
-            for _ in loader:
-                pass
-            stats = tsock.query(loader.name, 60)
+            batches = iter(loader)
+            for _ in range(len(loader) - 1):
+                next(batches)
+            # The producer ends with the epoch: it is asked before.
+            stats = settled(loader.name)
             made.append(stats["produced"])
             end(stats["pid"])
     return made

@@ -15,6 +15,8 @@ import tsock
 from cluster import Cluster, Group, batches, checked, steps
 from conftest import N, end_all, finish
 from tsock import nodes
+from tsock.agreement import Agreement
+from tsock.gathering import ByFunction
 from tsock.order import Order
 from tsock.parts import Part
 
@@ -29,6 +31,7 @@ PLACES = {
     "mixed": (1, 0, 1, 0, 0),
     "1 + 1 + 1": (0, 1, 2),
 }
+FACTS = {"tsock's version": "1.0"}
 
 
 @pytest.fixture
@@ -325,6 +328,26 @@ def test_what_a_launcher_says_is_not_asked_for(cluster, monkeypatch):
         monkeypatch.setenv(key, str(value))
     found = checked(cluster.run((0, 0, 1), lambda r, one: batches(one)))
     assert {i for rank in found for b in rank for i in b} == {*range(N)}
+    # Nor is a clock: those of nodes may differ.
+    for said in cluster.group._said:
+        assert said["value"] == {
+            "epoch": 0,
+            "batch_size": 8,
+            "drop_last": False,
+            "even": False,
+            "tsock's version": tsock.__version__,
+            "begins": said["value"]["begins"],
+            "stream": said["value"]["stream"],
+        }
+
+
+def test_ranks_of_other_releases_hear_of_it():
+    agreement = Agreement(ByFunction(0, 2, print), "k", "'toy'", FACTS, {})
+    with pytest.raises(
+        tsock.Error,
+        match="tsock's version is 1.0 on rank 0, and 1.1 on rank 1",
+    ):
+        agreement._compare([FACTS, {"tsock's version": "1.1"}], 1)
 
 
 @pytest.mark.parametrize(
