@@ -44,13 +44,21 @@ static const char usage[] =
 	"SOURCE's.\n"
 	"Broken off, the same command goes on where it was.\n"
 	"\n"
-	"  -d, --dataset FORMAT    "
-	"imagefolder|images|imagenet|webdataset|table|\n"
-	"                          packed (by what lies there)\n"
+	"  -d, --dataset FORMAT    a format of tsock-producer's (by what lies "
+	"there)\n"
 	"      --split train|val   which part: SOURCE/train or SOURCE/val\n"
 	"      --labels FILE       labels and fields of the images, as for\n"
 	"                          tsock-producer\n"
-	"      --masks DIR         the images' masks, likewise\n"
+	"      --masks DIR         the images' masks, likewise; of a table "
+	"also\n"
+	"                          its column of images that has them\n"
+	"      --schema TEXT       of records and tokens how a sample lies in "
+	"its\n"
+	"                          file, as for tsock-producer\n"
+	"      --documents WAY     of tokens: ignore|mark|whole|pack, "
+	"likewise,\n"
+	"      --end-token N       and the token behind each document,\n"
+	"      --begin-token N     or in front of it\n"
 	"  -j, --threads N         that read and pack (as many CPUs as "
 	"affinity "
 	"and\n"
@@ -68,6 +76,10 @@ enum {
 	OPT_SPLIT = 256,
 	OPT_LABELS,
 	OPT_MASKS,
+	OPT_SCHEMA,
+	OPT_DOCUMENTS,
+	OPT_END_TOKEN,
+	OPT_BEGIN_TOKEN,
 	OPT_SHARD_SIZE,
 	OPT_ALLOW_EMPTY,
 	OPT_RESCAN,
@@ -80,6 +92,10 @@ static const struct option longs[] = {
 	{ "split", required_argument, NULL, OPT_SPLIT },
 	{ "labels", required_argument, NULL, OPT_LABELS },
 	{ "masks", required_argument, NULL, OPT_MASKS },
+	{ "schema", required_argument, NULL, OPT_SCHEMA },
+	{ "documents", required_argument, NULL, OPT_DOCUMENTS },
+	{ "end-token", required_argument, NULL, OPT_END_TOKEN },
+	{ "begin-token", required_argument, NULL, OPT_BEGIN_TOKEN },
 	{ "threads", required_argument, NULL, 'j' },
 	{ "shard-size", required_argument, NULL, OPT_SHARD_SIZE },
 	{ "allow-empty", no_argument, NULL, OPT_ALLOW_EMPTY },
@@ -118,6 +134,31 @@ static void on_signal(int sig)
  * Options
  */
 
+static int set_documents(struct command *c)
+{
+	uint64_t way;
+	int err = tsi_value_choice("documents", "ignore|mark|whole|pack",
+				   optarg, &way);
+
+	if (!err)
+		c->pack.documents.way = (enum tsi_documents_way)way;
+	return err;
+}
+
+static int set_token(struct command *c, int option)
+{
+	struct tsi_documents_opts *d = &c->pack.documents;
+	const bool end = option == OPT_END_TOKEN;
+
+	if (d->stands)
+		return tsi_err(TSOCK_EARG,
+			       "one of --end-token and --begin-token tells "
+			       "documents apart");
+	d->stands = end ? TSI_DOCUMENTS_END : TSI_DOCUMENTS_BEGIN;
+	return tsi_value_count(end ? "end-token" : "begin-token", optarg, 0,
+			       UINT32_MAX, &d->token);
+}
+
 static int set(struct command *c, char **argv, int option)
 {
 	switch (option) {
@@ -133,6 +174,14 @@ static int set(struct command *c, char **argv, int option)
 	case OPT_MASKS:
 		c->masks.folder = optarg;
 		return 0;
+	case OPT_SCHEMA:
+		c->pack.schema = optarg;
+		return 0;
+	case OPT_DOCUMENTS:
+		return set_documents(c);
+	case OPT_END_TOKEN:
+	case OPT_BEGIN_TOKEN:
+		return set_token(c, option);
 	case 'j':
 		return tsi_value_count("threads", optarg, 1, 1024, &c->threads);
 	case OPT_SHARD_SIZE:
@@ -178,44 +227,61 @@ static void choose_format(struct command *c, const char *root)
 		c->dataset != UNSET ? tsi_format_at((unsigned)c->dataset)
 				    : tsi_guess_format(root);
 
+	if (c->dataset == UNSET && c->pack.schema && f != &tsi_format_audio &&
+	    f != &tsi_format_packed)
+		f = strchr(c->pack.schema, ':') ? &tsi_format_records
+						: &tsi_format_tokens;
 	if (c->data.split == UNSET)
-		c->data.split = tsi_format_has_splits(f) ? TSI_SPLIT_TRAIN
-							 : TSI_SPLIT_NONE;
+		c->data.split =
+			tsi_format_has_splits(f) || tsi_format_splits_inside(f)
+				? TSI_SPLIT_TRAIN
+				: TSI_SPLIT_NONE;
 	if (c->pack.labels || (c->masks.folder && c->dataset == UNSET))
 		f = tsi_format_classless(f);
 	c->data.format = f;
 }
 
-/* A pack is of what has to be decoded. */
-static int check_format(const struct tsi_format *f)
+/* What samples are; of audio the files are packed, whatever crops they have. */
+static int look(struct command *c)
 {
-	const struct tsock_field *fields;
-	unsigned n;
+	const struct tsi_format *f = c->data.format;
+	const struct tsi_format_opts o = {
+		.schema = c->pack.schema,
+		.held_out = c->data.split == TSI_SPLIT_VAL,
+		.documents = c->pack.documents,
+	};
 
-	if (tsi_format_of_arrays(f))
+	c->pack.held_out = o.held_out;
+	if (tsi_format_has_audio(f))
+		return 0;
+	if (c->pack.schema && !tsi_format_has_schema(f))
 		return tsi_err(TSOCK_EARG,
-			       "--dataset %s: its samples are arrays, which "
-			       "are served as they are: there is nothing to "
-			       "pack",
+			       "--schema means nothing to --dataset %s, whose "
+			       "files say what they hold: leave it out",
 			       tsi_format_name(f));
-	fields = tsi_format_fields(f, &n);
-	if (n && !(fields[0].flags & TSOCK_FIELD_IMAGE))
+	if (c->pack.documents.way && !tsi_format_has_documents(f))
 		return tsi_err(TSOCK_EARG,
-			       "--dataset %s: a pack is of images; serve the "
-			       "folder as it is",
+			       "--documents means nothing to --dataset %s, but "
+			       "to tokens alone: leave it out",
 			       tsi_format_name(f));
+	if (tsi_format_look(f, c->data.folder, &o, &c->data.samples))
+		return TSOCK_EARG;
+	c->pack.train = c->data.samples.train;
+	c->pack.eval = c->data.samples.eval;
 	return 0;
 }
 
 static int find_masks(struct command *c)
 {
-	int err = tsi_split_masks(&c->data, c->masks.folder);
+	const char *given = c->masks.folder;
+	int err = tsi_split_masks(&c->data, given);
 
 	if (err)
 		return err;
 	c->masks.folder = c->data.masks;
 	c->reads = (struct tsi_pack_masks){
 		.folder = c->data.masks,
+		.column = given,
 		.open = tsi_cli_masks_open,
 		.read = tsi_cli_masks_read,
 		.close = tsi_cli_masks_close,
@@ -232,15 +298,12 @@ static int complete(struct command *c, int argc, char **argv)
 			       "two folders are wanted: the data set's, and "
 			       "where the pack is to go (--help says more)");
 	choose_format(c, argv[optind]);
-	if (check_format(c->data.format))
-		return TSOCK_EARG;
 	c->data.root = argv[optind];
 	c->pack.dest = argv[optind + 1];
 	if (tsi_advice_url("SOURCE", c->data.root))
 		return TSOCK_EARG;
-	c->data.folder = tsi_split_folder(c->data.root, c->data.split);
-	if (!c->data.folder)
-		return tsi_err(TSOCK_ENOMEM, "no memory for the options");
+	if (tsi_split_find(&c->data) || look(c))
+		return TSOCK_EARG;
 	if (c->masks.folder && find_masks(c))
 		return TSOCK_ENOMEM;
 	c->pack.format = c->data.format;

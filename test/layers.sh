@@ -108,7 +108,7 @@ allowed()
 	image) echo "include base ${rooms[*]}" ;;
 	run) echo "include base data io audio ${rooms[*]} run" ;;
 	cli) echo "include base wire data io audio ${rooms[*]} run cli" ;;
-	pack) echo "include base data io ${rooms[*]} pack" ;;
+	pack) echo "include base data io audio ${rooms[*]} pack" ;;
 	producer) echo include base cli pack producer ;;
 	examples) echo include examples ;;
 	bindings) echo include bindings ;;

@@ -180,7 +180,8 @@ static const struct tsi_format *find_format(const struct tsi_options *o)
 	if (o->dataset != TSI_UNSET)
 		return tsi_format_at((unsigned)o->dataset);
 	found = tsi_guess_format(o->root);
-	if (!o->schema || found == &tsi_format_audio)
+	if (!o->schema || found == &tsi_format_audio ||
+	    found == &tsi_format_packed)
 		return found;
 	/* Such files say nothing of themselves: fields have names. */
 	return strchr(o->schema, ':') ? &tsi_format_records
@@ -300,13 +301,18 @@ static int check_part(const struct tsi_options *o)
 /* Where the data set is, and what its samples are. */
 static int find_data(struct tsi_options *o)
 {
-	const struct tsi_format *format = o->data.format;
+	const struct tsi_format *format;
 	struct tsi_format_opts f = {
 		.schema = o->schema,
 		.held_out = o->data.split == TSI_SPLIT_VAL,
 		.documents = documents_of(o),
 	};
+	int err;
 
+	err = tsi_split_find(&o->data);
+	if (err)
+		return err;
+	format = o->data.format;
 	if (o->schema && !tsi_format_has_schema(format))
 		return tsi_err(TSOCK_EARG,
 			       "--schema means nothing to --dataset %s, whose "
@@ -318,11 +324,6 @@ static int find_data(struct tsi_options *o)
 			       "use their numbers, by subset= in Python",
 			       o->select ? "select" : "keys",
 			       tsi_format_name(format));
-	o->data.folder = tsi_split_folder(
-		o->data.root, tsi_format_splits_inside(format) ? TSI_SPLIT_NONE
-							       : o->data.split);
-	if (!o->data.folder)
-		return tsi_err(TSOCK_ENOMEM, "no memory for the options");
 	return tsi_format_look(format, o->data.folder, &f, &o->data.samples);
 }
 

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 
 #include "base/err.h"
+#include "data/packed/pack.h"
 
 #define NAMES 4
 
@@ -91,6 +92,16 @@ bool tsi_split_is(const char *name)
 			if (!strcasecmp(name, names[s][k]))
 				return true;
 	return !strcasecmp(name, "eval");
+}
+
+int tsi_split_find(struct tsi_dataset *d)
+{
+	d->folder = tsi_split_folder(
+		d->root, tsi_format_splits_inside(d->format) ? TSI_SPLIT_NONE
+							     : d->split);
+	if (!d->folder)
+		return tsi_err(TSOCK_ENOMEM, "no memory for the options");
+	return tsi_pack_resolve(d->root, &d->folder, &d->format);
 }
 
 int tsi_split_masks(struct tsi_dataset *d, const char *masks)

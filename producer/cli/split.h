@@ -26,6 +26,11 @@ unsigned tsi_split_found(const char *root, uint64_t split, char *to,
 			 size_t len);
 
 /*
+ * Set d's folder, and its format where a pack lies there.  Fails with ENOMEM.
+ */
+int tsi_split_find(struct tsi_dataset *d);
+
+/*
  * The masks of a data set whose root and folder are known: the folder of masks
  * has the data set's folders, that of the split too.  Fails with ENOMEM.
  */

@@ -113,6 +113,15 @@ bool tsi_columns_imageless(const struct tsi_columns *c)
 	return c->imageless;
 }
 
+bool tsi_columns_other_at(const struct tsi_columns *c, unsigned k, uint64_t i,
+			  struct tsi_columns_mask *out)
+{
+	if (!c->other_at[k])
+		return false;
+	*out = c->other_at[k][tsi_columns_row(c, i)];
+	return true;
+}
+
 bool tsi_columns_mask(const struct tsi_columns *c, uint64_t i,
 		      struct tsi_columns_mask *out)
 {
@@ -312,6 +321,18 @@ static int put(const struct tsi_columns *c, const struct tsi_column *k,
 	return 0;
 }
 
+static int take_run(const struct tsi_columns *c, const struct tsi_column *k,
+		    uint64_t i, void *to, size_t room, size_t *len)
+{
+	struct tsi_documents_run r;
+
+	tsi_documents_find(c->documents, tsi_columns_row(c, i), &r);
+	*len = r.tokens * tsock_dtype_size(k->field.dtype);
+	return *len > room || tsi_mapped_copy(to, r.data, *len)
+		       ? 0
+		       : fail_cut(c, r.data);
+}
+
 int tsi_columns_take(const struct tsi_columns *c, const struct tsi_column *k,
 		     uint64_t i, void *to, size_t room, size_t *len)
 {
@@ -320,6 +341,8 @@ int tsi_columns_take(const struct tsi_columns *c, const struct tsi_column *k,
 	uint64_t at[2];
 	int err;
 
+	if (k->run == TSI_COLUMNS_TOKENS && k->field.flags & TSOCK_FIELD_RAGGED)
+		return take_run(c, k, i, to, room, len);
 	if (!k->start) {
 		*len = k->bytes;
 		return *len <= room ? put(c, k, i, to) : 0;

@@ -72,7 +72,10 @@ struct tsi_column {
 	size_t at;
 };
 
-/* Where the mask of a pack's sample lies; length 0: it has none. */
+/*
+ * Where the mask of a pack's sample lies, or another image; length 0: it has
+ * none.
+ */
 struct tsi_columns_mask {
 	uint64_t offset;
 	uint32_t length;
@@ -95,6 +98,8 @@ struct tsi_columns {
 	/* The fields of images behind the first, which lie in files. */
 	char other[TSI_OTHERS][sizeof(((struct tsock_field *)0)->name)];
 	unsigned others;
+	/* Where they lie in a pack; NULL: elsewhere. */
+	const struct tsi_columns_mask *other_at[TSI_OTHERS];
 	bool imageless;         /* the fields are all that samples have */
 	uint64_t *row;          /* whose values row i has; NULL: its own */
 	void *mem;              /* where they lie: free() */
@@ -165,6 +170,10 @@ bool tsi_columns_mask(const struct tsi_columns *c, uint64_t i,
  */
 unsigned tsi_columns_others(const struct tsi_columns *c);
 const char *tsi_columns_other(const struct tsi_columns *c, unsigned k);
+
+/* Where image k behind the first of row i lies in a pack; false: it doesn't. */
+bool tsi_columns_other_at(const struct tsi_columns *c, unsigned k, uint64_t i,
+			  struct tsi_columns_mask *out);
 
 /* Bytes of an image's pixels; 0: images lie in files of their own. */
 size_t tsi_columns_pixels(const struct tsi_columns *c);

@@ -294,6 +294,13 @@ tsi_format_fields(const struct tsi_format *f, unsigned *n)
 	return f->fields;
 }
 
+/* Are samples crops of audio files? */
+static inline bool tsi_format_has_audio(const struct tsi_format *f)
+{
+	return f->nfields && f->fields[0].dtype == TSOCK_F32 &&
+	       f->fields[0].ndim == 2;
+}
+
 /*
  * All formats, in the order in which --help lists them, with what it says of
  * each.

@@ -286,8 +286,8 @@ int tsi_index_open(const struct tsi_index_opts *opts, struct tsi_index **out)
 	x->foreign = opts->foreign;
 	err = tsi_format_open(x->format, opts->root, &x->root);
 	/* A pack is known by its content. */
-	if (!err && tsi_pack_is_in(&x->root))
-		x->format = &tsi_format_packed;
+	if (!err && tsi_pack_format_in(&x->root))
+		x->format = tsi_pack_format_in(&x->root);
 	if (!err)
 		err = fill_selected(x, opts);
 	if (!err)

@@ -18,15 +18,21 @@
 #include "base/file.h"
 #include "data/columnar/layout.h"
 #include "data/columns.h"
+#include "data/format.h"
 #include "data/packed/pack.h"
 
 #define ALIGN 64u
-#define COLUMNS (TSI_COLUMNS + 3) /* with label, classes and masks */
+/* With label, classes, masks, pixels, recipes, names and other images. */
+#define COLUMNS (TSI_COLUMNS + 6 + TSI_OTHERS)
+#define TOLD 65536 /* rows between two calls of progress */
 
 struct writing {
 	const struct tsi_index *x;
 	const struct tsi_shards *shards;
 	const struct tsi_columns *c; /* NULL: classes are all that there is */
+	const struct tsi_pack_planes *planes;
+	const struct tsi_pack_whole *whole; /* NULL: images have files */
+	uint64_t rows, all;                 /* for its progress */
 	int fd;
 	struct tsi_columnar_entry entry[COLUMNS];
 	uint32_t n;
@@ -133,10 +139,23 @@ static void put_starts(struct writing *w, const struct tsi_column *k,
 	}
 }
 
+static int tell(struct writing *w)
+{
+	if (!w->whole || ++w->rows % TOLD ||
+	    w->whole->progress(w->whole->arg, w->rows, w->all))
+		return 0;
+	return tsi_err(TSOCK_EENDED,
+		       "stopped before the pack was whole; the same command "
+		       "begins anew");
+}
+
 static void put_rows(struct writing *w, const struct tsi_column *k)
 {
-	for (uint64_t i = 0; i < tsi_index_count(w->x) && !w->err; i++)
+	for (uint64_t i = 0; i < tsi_index_count(w->x) && !w->err; i++) {
 		put_row(w, k, i);
+		if (!w->err)
+			w->err = tell(w);
+	}
 }
 
 /* What a reader makes of the dimensions from the first one on. */
@@ -149,17 +168,37 @@ static void describe(struct tsi_columnar_entry *e, const struct tsock_field *f,
 		e->shape[d] = (uint32_t)f->shape[first + d];
 }
 
+/* It comes with the field whose lengths it has. */
+static bool is_length(const struct tsi_column *k)
+{
+	return k->length || k->run == TSI_COLUMNS_LENGTH;
+}
+
+/* In a table some names say where samples are. */
+static const char *escaped(const struct writing *w, const char *name, char *to)
+{
+	static const char *const own[] = { "files", "classes", "files.stamp" };
+
+	for (unsigned i = 0; w->whole && i < sizeof(own) / sizeof(own[0]); i++)
+		if (!strcmp(name, own[i])) {
+			to[0] = TSI_COLUMNAR_ESCAPE;
+			strcpy(to + 1, name);
+			return to;
+		}
+	return name;
+}
+
 static void put_column(struct writing *w, const struct tsi_column *k)
 {
 	const struct tsock_field *f = &k->field;
 	uint64_t n = tsi_index_count(w->x);
+	char name[sizeof(f->name) + 1];
 	struct tsi_columnar_entry *e;
 
-	/* It comes with the field whose lengths it has. */
-	if (k->length)
+	if (is_length(k))
 		return;
-	if (!k->start) {
-		e = begin(w, f->name, TSI_COLUMNAR_VALUES, n);
+	if (!k->start && !(f->flags & TSOCK_FIELD_RAGGED)) {
+		e = begin(w, escaped(w, f->name, name), TSI_COLUMNAR_VALUES, n);
 		describe(e, f, 0);
 		put_rows(w, k);
 	} else if (f->flags & TSOCK_FIELD_TEXT) {
@@ -176,7 +215,8 @@ static void put_column(struct writing *w, const struct tsi_column *k)
 		e = begin(w, f->name, TSI_COLUMNAR_RAGGED, n);
 		describe(e, f, 1);
 		memcpy(e->pad, k->pad, sizeof(e->pad));
-		put_starts(w, k, k->item);
+		put_starts(w, k,
+			   k->item ? k->item : tsock_dtype_size(f->dtype));
 		put_rows(w, k);
 	}
 	end(w, e);
@@ -217,18 +257,20 @@ static void put_labels(struct writing *w)
 	end(w, e);
 }
 
-static void put_masks(struct writing *w)
+/* Where the records of a plane lie. */
+static void put_ranges(struct writing *w, const char *name, unsigned plane)
 {
 	uint64_t n = tsi_index_count(w->x);
-	struct tsi_columnar_entry *e =
-		begin(w, TSI_PACK_MASKS, TSI_COLUMNAR_RANGES, n);
+	bool masks = !strcmp(name, TSI_PACK_MASKS);
+	struct tsi_columnar_entry *e = begin(w, name, TSI_COLUMNAR_RANGES, n);
 
 	for (uint64_t i = 0; i < n; i++) {
 		const struct tsi_shards_entry *m =
-			tsi_shards_at(w->shards, n + i);
+			tsi_shards_at(w->shards, plane * n + i);
 		struct tsi_columnar_range at = { .offset = 0 };
 
-		if (!m->bad) {
+		/* A bad image's record says why. */
+		if (!m->bad || !masks) {
 			at.offset = m->offset;
 			at.length = (uint32_t)m->length;
 			at.file = m->shard;
@@ -238,16 +280,66 @@ static void put_masks(struct writing *w)
 	end(w, e);
 }
 
-/* ---- the file ---- */
-
-static bool has_masks(const struct tsi_index *x, const struct tsi_shards *s)
+static void put_planes(struct writing *w)
 {
-	return tsi_shards_count(s) > tsi_index_count(x);
+	const struct tsi_pack_planes *p = w->planes;
+
+	for (unsigned k = 0; p && k < p->others; k++)
+		put_ranges(w, tsi_columns_other(w->c, p->other[k]), 1 + k);
+	if (p && p->masks)
+		put_ranges(w, TSI_PACK_MASKS, 1 + p->others);
 }
+
+/* Texts that fn has, each with its zero. */
+static void put_texts(struct writing *w, const char *name, uint64_t n,
+		      const char *(*fn)(const struct writing *w, uint64_t i))
+{
+	struct tsi_columnar_entry *e = begin(w, name, TSI_COLUMNAR_TEXT, n);
+	uint64_t at = 0;
+
+	put(w, &at, sizeof(at));
+	for (uint64_t i = 0; i < n; i++) {
+		at += strlen(fn(w, i)) + 1;
+		put(w, &at, sizeof(at));
+	}
+	for (uint64_t i = 0; i < n; i++)
+		put(w, fn(w, i), strlen(fn(w, i)) + 1);
+	end(w, e);
+}
+
+static const char *recipe_at(const struct writing *w, uint64_t i)
+{
+	return i ? w->whole->eval : w->whole->train;
+}
+
+static const char *key_at(const struct writing *w, uint64_t i)
+{
+	struct tsi_location at;
+
+	tsi_index_locate(w->x, i, &at);
+	return at.member ? at.member : "";
+}
+
+/* ---- the file ---- */
 
 static bool has_classes(const struct writing *w)
 {
 	return w->c ? w->c->classes : !tsi_index_unlabelled(w->x);
+}
+
+static bool has_recipes(const struct writing *w)
+{
+	return w->whole->train && *w->whole->train && *w->whole->eval;
+}
+
+static bool has_keys(const struct writing *w)
+{
+	struct tsi_location at;
+
+	if (tsi_format_nameless(tsi_index_format(w->x)))
+		return false;
+	tsi_index_locate(w->x, 0, &at);
+	return at.member;
 }
 
 /* The head comes last: where columns are is known by then. */
@@ -277,15 +369,47 @@ static void put_head(struct writing *w, uint32_t columns, struct tsi_stamp *sum)
 
 static uint32_t count_columns(const struct writing *w)
 {
+	const struct tsi_pack_planes *p = w->planes;
 	const struct tsi_columns *c = w->c;
-	uint32_t n = has_classes(w) + has_masks(w->x, w->shards);
+	uint32_t n = has_classes(w);
 
+	if (p)
+		n += p->others + p->masks;
+	if (w->whole)
+		n += (c->pixels.bytes != 0) + has_recipes(w) + has_keys(w);
 	if (!c)
 		return n + has_classes(w);
 	n += c->label.bytes != 0;
 	for (unsigned k = 0; k < c->n; k++)
-		n += !c->column[k].length;
+		n += !is_length(&c->column[k]);
 	return n;
+}
+
+static void put_pixels(struct writing *w)
+{
+	const struct tsi_column *k = &w->c->pixels;
+	bool planar = w->c->planar;
+	struct tsi_columnar_entry *e =
+		begin(w, planar ? TSI_COLUMNAR_PLANES : TSI_COLUMNAR_PIXELS,
+		      TSI_COLUMNAR_VALUES, tsi_index_count(w->x));
+
+	e->dtype = TSOCK_U8;
+	e->ndim = 3;
+	for (unsigned d = 0; d < 3; d++)
+		e->shape[planar ? (d + 1) % 3 : d] =
+			(uint32_t)k->field.shape[d];
+	put_rows(w, k);
+	end(w, e);
+}
+
+static void put_whole(struct writing *w)
+{
+	if (w->c->pixels.bytes)
+		put_pixels(w);
+	if (has_recipes(w))
+		put_texts(w, TSI_COLUMNAR_RECIPES, 2, recipe_at);
+	if (has_keys(w))
+		put_texts(w, "key", tsi_index_count(w->x), key_at);
 }
 
 static void write_all(struct writing *w, struct tsi_stamp *sum)
@@ -302,60 +426,80 @@ static void write_all(struct writing *w, struct tsi_stamp *sum)
 		put_column(w, &w->c->column[k]);
 	if (has_classes(w))
 		put_classes(w);
-	if (has_masks(w->x, w->shards))
-		put_masks(w);
+	if (w->whole)
+		put_whole(w);
+	put_planes(w);
 	put_head(w, columns, sum);
 }
 
-bool tsi_pack_fields_any(const struct tsi_index *x, const struct tsi_shards *s)
+bool tsi_pack_fields_any(const struct tsi_index *x,
+			 const struct tsi_pack_planes *p)
 {
 	const struct tsi_columns *c = tsi_index_columns(x);
 
-	return has_masks(x, s) || (c && !tsi_columns_plain(c));
+	return tsi_pack_planes_count(p) > 1 || (c && !tsi_columns_plain(c));
 }
 
-int tsi_pack_fields_check(const struct tsi_index *x)
+bool tsi_pack_fields_whole(const struct tsi_index *x)
 {
 	const struct tsi_columns *c = tsi_index_columns(x);
 
-	if (tsi_columns_others(c))
-		return tsi_err(TSOCK_ENOTSUP,
-			       "%s has %u images a sample, and a pack has one: "
-			       "give the table as --root itself, or write one "
-			       "of a single column of images",
-			       tsi_index_name(x), tsi_columns_others(c) + 1);
-	if (!c || (!tsi_columns_imageless(c) && !tsi_columns_pixels(c)))
-		return 0;
-	return tsi_err(TSOCK_ENOTSUP,
-		       "%s has samples without image files, which are served "
-		       "as they are: there is nothing to decode, so nothing to "
-		       "pack; give it as --root itself",
-		       tsi_index_name(x));
+	return c && (tsi_columns_imageless(c) || tsi_columns_pixels(c));
 }
 
-int tsi_pack_fields_write(const struct tsi_index *x, const struct tsi_shards *s,
-			  struct tsi_stamp *sum)
+static int write_file(struct writing *w, const struct tsi_index *x,
+		      const struct tsi_shards *s, const char *name,
+		      struct tsi_stamp *sum)
 {
-	struct writing *w = calloc(1, sizeof(*w));
 	bool good;
-	int err;
 
-	if (!w)
-		return tsi_err(TSOCK_ENOMEM, "no memory for a pack's fields");
 	w->x = x;
 	w->shards = s;
 	w->c = tsi_index_columns(x);
-	w->fd = openat(tsi_shards_dirfd(s), TSI_PACK_COLUMNS,
+	w->fd = openat(tsi_shards_dirfd(s), name,
 		       O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 	good = w->fd >= 0;
 	if (good) {
 		write_all(w, sum);
 		good = !close(w->fd) && !w->failed;
 	}
-	err = w->err;
 	free(w->row);
+	if (w->err)
+		return w->err;
+	return good ? 0
+		    : tsi_err_sys("write %s in %.300s", name,
+				  tsi_shards_folder(s));
+}
+
+int tsi_pack_fields_write(const struct tsi_index *x, const struct tsi_shards *s,
+			  const struct tsi_pack_planes *p,
+			  struct tsi_stamp *sum)
+{
+	struct writing *w = calloc(1, sizeof(*w));
+	int err;
+
+	if (!w)
+		return tsi_err(TSOCK_ENOMEM, "no memory for a pack's fields");
+	w->planes = p;
+	err = write_file(w, x, s, TSI_PACK_COLUMNS, sum);
 	free(w);
-	if (err)
-		return err;
-	return good ? 0 : tsi_err_sys("write " TSI_PACK_COLUMNS);
+	return err;
+}
+
+int tsi_pack_fields_table(const struct tsi_index *x, const struct tsi_shards *s,
+			  const struct tsi_pack_whole *whole)
+{
+	struct writing *w = calloc(1, sizeof(*w));
+	const struct tsi_columns *c = tsi_index_columns(x);
+	struct tsi_stamp sum;
+	int err;
+
+	if (!w)
+		return tsi_err(TSOCK_ENOMEM, "no memory for a pack's table");
+	w->whole = whole;
+	w->all = tsi_index_count(x) *
+		 (c->n + (c->label.bytes != 0) + (c->pixels.bytes != 0));
+	err = write_file(w, x, s, TSI_PACK_TABLE, &sum);
+	free(w);
+	return err;
 }

@@ -36,7 +36,8 @@ static const char *name_of(const struct tsi_index *x, uint64_t i,
 }
 
 static struct tsi_table_lengths measure(const struct tsi_index *x,
-					const struct tsi_shards *s)
+					const struct tsi_shards *s,
+					const struct tsi_pack_planes *p)
 {
 	struct tsi_table_lengths n = {
 		.count = tsi_index_count(x),
@@ -55,7 +56,7 @@ static struct tsi_table_lengths measure(const struct tsi_index *x,
 		n.paths_len += strlen(name_of(x, i, name)) + 1;
 	for (uint32_t i = 0; i < n.classes; i++)
 		n.names_len += strlen(tsi_index_class(x, i)) + 1;
-	if (tsi_pack_fields_any(x, s)) {
+	if (tsi_pack_fields_any(x, p)) {
 		n.stamps++;
 		n.names_len += sizeof(TSI_PACK_COLUMNS);
 	}
@@ -103,14 +104,18 @@ static int write_table(int dirfd, const struct tsi_table_kind *kind,
 	return ok ? 0 : tsi_err_sys("write " TSI_PACK_INDEX);
 }
 
-int tsi_pack_index_write(const struct tsi_index *x, const struct tsi_shards *s)
+int tsi_pack_index_write(const struct tsi_index *x, const struct tsi_shards *s,
+			 const struct tsi_pack_planes *p)
 {
-	struct tsi_table_lengths n = measure(x, s);
+	struct tsi_table_lengths n = measure(x, s, p);
 	struct tsi_stamp none = { 0 }, columns = { 0 };
-	bool more = tsi_pack_fields_any(x, s);
+	bool more = tsi_pack_fields_any(x, p);
+	const struct tsi_table_kind *kind =
+		tsi_format_has_audio(tsi_index_format(x)) ? tsi_pack_kind_audio
+							  : tsi_pack_kind;
 	struct tsi_table t = { .block = NULL };
 	struct tsi_table_writer w;
-	int err = more ? tsi_pack_fields_write(x, s, &columns) : 0;
+	int err = more ? tsi_pack_fields_write(x, s, p, &columns) : 0;
 
 	if (!err)
 		err = tsi_table_begin(&w, &t, &n, tsi_index_name(x));
@@ -123,9 +128,7 @@ int tsi_pack_index_write(const struct tsi_index *x, const struct tsi_shards *s)
 		tsi_table_put_stamp(&w, TSI_PACK_COLUMNS, &columns);
 	err = put_rows(&w, x, s, &t);
 	if (!err)
-		err = write_table(
-			tsi_shards_dirfd(s),
-			more ? &tsi_pack_kind_columns : &tsi_pack_kind, &t);
+		err = write_table(tsi_shards_dirfd(s), &kind[more], &t);
 	tsi_table_clear(&t);
 	return err;
 }

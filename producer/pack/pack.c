@@ -14,8 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "audio/load.h"
 #include "base/err.h"
-#include "base/hash.h"
 #include "base/log.h"
 #include "data/index.h"
 #include "data/packed/pack.h"
@@ -25,6 +25,7 @@
 #include "io/reader.h"
 #include "pack/fields.h"
 #include "pack/index.h"
+#include "pack/place.h"
 #include "pack/shards.h"
 
 /* Samples that are in memory at a time: so many bytes of files, and so many. */
@@ -47,11 +48,13 @@ struct packing {
 	const struct tsi_pack_opts *o;
 	struct tsi_index *index;
 	struct tsi_shards *shards;
-	/* Records: of all samples, then of their masks, if they have any. */
+	struct tsi_pack_planes planes;
+	/* Records: of all samples, then of what else they have. */
 	uint64_t records, done;
 	char *part; /* the folder until the pack is complete */
 	struct tsi_pack_progress p;
-	uint64_t first; /* sample of the batch */
+	bool audio;
+	uint64_t first; /* record of the batch */
 	struct made made[BATCH];
 	_Atomic uint64_t named; /* damaged files, in the log */
 	/* Makers that no thread uses just now. */
@@ -136,8 +139,20 @@ static bool is_image(const uint8_t *data, size_t len)
 	return !tsi_image_sniff(data, len, true, &head);
 }
 
+/* Audio is decoded as it is read: its files are kept as they are. */
+static int make_record(struct packing *k, struct tsi_record_maker *m,
+		       uint8_t **data, size_t len, struct tsi_record *out)
+{
+	if (!k->audio)
+		return tsi_record_make(m, *data, len, out);
+	*out = (struct tsi_record){ .data = *data, .len = len };
+	*data = NULL;
+	return len ? 0 : tsi_record_bad("it is empty", out);
+}
+
+/* Image `plane` of sample i, which is the first or one behind it. */
 static int make_one(struct packing *k, struct tsi_record_maker *m, uint64_t i,
-		    struct made *out)
+		    unsigned plane, struct made *out)
 {
 	struct tsi_read_request q = { .dirfd = tsi_index_dirfd(k->index) };
 	struct tsi_location at;
@@ -145,18 +160,22 @@ static int make_one(struct packing *k, struct tsi_record_maker *m, uint64_t i,
 	size_t len;
 	int err;
 
-	tsi_index_locate(k->index, i, &at);
+	if (plane)
+		tsi_index_locate_other(k->index, k->planes.other[plane - 1], i,
+				       &at);
+	else
+		tsi_index_locate(k->index, i, &at);
 	q.path = at.path;
 	q.offset = at.offset;
 	q.length = at.length;
-	out->bad = tsi_index_bad(k->index, i);
+	out->bad = !plane && tsi_index_bad(k->index, i);
 	out->read = 0;
 	err = tsi_io_read(&q, room_for(k, &at), &data, &len);
 	if (err)
 		return unreadable(k, i, err, out);
-	err = tsi_record_make(m, data, len, &out->record);
+	err = make_record(k, m, &data, len, &out->record);
 	out->read = len;
-	if (!err && !out->bad && !is_image(data, len)) {
+	if (!err && !out->bad && !k->audio && !is_image(data, len)) {
 		out->bad = true;
 		name_bad(k, i, "");
 	}
@@ -166,12 +185,28 @@ static int make_one(struct packing *k, struct tsi_record_maker *m, uint64_t i,
 	return err;
 }
 
+/* Of a table's column of images. */
+static int read_column(struct packing *k, uint64_t i, struct made *out)
+{
+	struct tsi_read_request q = { .dirfd = tsi_index_dirfd(k->index) };
+	struct tsi_location at;
+
+	tsi_index_locate_other(k->index, (unsigned)k->planes.mask, i, &at);
+	q.path = at.path;
+	q.offset = at.offset;
+	q.length = at.length;
+	return tsi_io_read(&q, room_for(k, &at), &out->record.data,
+			   &out->record.len);
+}
+
 /* A mask's file as it is, which has checksums of its own. */
 static int make_mask(struct packing *k, uint64_t i, struct made *out)
 {
 	const struct tsi_pack_masks *m = k->o->masks;
-	int err = m->read(m->arg, i, TSI_READER_MAX, &out->record.data,
-			  &out->record.len);
+	int err = k->planes.mask >= 0
+			  ? read_column(k, i, out)
+			  : m->read(m->arg, i, TSI_READER_MAX,
+				    &out->record.data, &out->record.len);
 
 	if (!err && out->record.len) {
 		out->read = out->record.len;
@@ -193,6 +228,17 @@ static int make_mask(struct packing *k, uint64_t i, struct made *out)
 	return out->record.data ? 0 : tsi_err(TSOCK_ENOMEM, "no memory");
 }
 
+/* Which of a sample's images a record is, or its mask. */
+static unsigned plane_of(const struct packing *k, uint64_t record)
+{
+	return (unsigned)(record / k->p.samples);
+}
+
+static bool is_mask(const struct packing *k, unsigned plane)
+{
+	return plane > k->planes.others;
+}
+
 static int make_some(void *arg, uint64_t first, uint64_t last)
 {
 	struct packing *k = arg;
@@ -201,11 +247,13 @@ static int make_some(void *arg, uint64_t first, uint64_t last)
 
 	if (err)
 		return err;
-	for (uint64_t i = first; i < last && !err; i++)
-		err = k->first + i < k->p.samples
-			      ? make_one(k, m, k->first + i, &k->made[i])
-			      : make_mask(k, k->first + i - k->p.samples,
-					  &k->made[i]);
+	for (uint64_t r = first; r < last && !err; r++) {
+		uint64_t i = (k->first + r) % k->p.samples;
+		unsigned plane = plane_of(k, k->first + r);
+
+		err = is_mask(k, plane) ? make_mask(k, i, &k->made[r])
+					: make_one(k, m, i, plane, &k->made[r]);
+	}
 	give_maker(k, m);
 	return err;
 }
@@ -233,17 +281,22 @@ static unsigned batch_size(const struct packing *k)
 	unsigned n = 0;
 
 	while (n < most && k->first + n < k->records) {
+		uint64_t i = (k->first + n) % k->p.samples;
+		unsigned plane = plane_of(k, k->first + n);
 		struct tsi_location at;
 
 		/* Images and masks aren't made together; masks are small. */
-		if (k->first + n == k->p.samples && n)
+		if (!i && n)
 			break;
-		if (k->first + n >= k->p.samples) {
+		if (is_mask(k, plane)) {
 			n++;
 			continue;
 		}
-
-		tsi_index_locate(k->index, k->first + n, &at);
+		if (plane)
+			tsi_index_locate_other(
+				k->index, k->planes.other[plane - 1], i, &at);
+		else
+			tsi_index_locate(k->index, i, &at);
 		bytes += at.length ? at.length : size_of(k, &at);
 		if (n && bytes > BATCH_BYTES)
 			break;
@@ -252,14 +305,14 @@ static unsigned batch_size(const struct packing *k)
 	return n;
 }
 
-/* Of masks the bad ones alone are counted, whose images are good. */
+/* Of masks and other images the bad ones alone, whose first images are good. */
 static void count(struct packing *k, const struct made *m, bool bad)
 {
 	uint64_t i = k->done++;
 
 	k->p.done = k->done / (k->records / k->p.samples);
 	if (i >= k->p.samples) {
-		k->p.bad += bad && !tsi_index_bad(k->index, i - k->p.samples);
+		k->p.bad += bad && !tsi_index_bad(k->index, i % k->p.samples);
 		return;
 	}
 	k->p.packed += m->record.packed;
@@ -333,10 +386,43 @@ static int make_all(struct packing *k)
 
 static int sniff(void *arg, const void *data, size_t len, bool whole)
 {
+	const struct packing *k = arg;
 	struct tsi_image_head head;
 
-	(void)arg;
-	return tsi_image_sniff(data, len, whole, &head);
+	return k->audio ? tsi_audio_sniff(data, len, whole)
+			: tsi_image_sniff(data, len, whole, &head);
+}
+
+/* Which of a table's columns of images has the masks; -1: none. */
+static int find_mask_column(const struct packing *k)
+{
+	const struct tsi_columns *c = tsi_index_columns(k->index);
+
+	for (unsigned i = 0; k->o->masks && i < tsi_columns_others(c); i++)
+		if (!strcmp(tsi_columns_other(c, i), k->o->masks->column))
+			return (int)i;
+	return -1;
+}
+
+static int find_planes(struct packing *k)
+{
+	const struct tsi_columns *c = tsi_index_columns(k->index);
+	struct tsi_pack_planes *p = &k->planes;
+
+	p->mask = find_mask_column(k);
+	p->masks = k->o->masks != NULL;
+	for (unsigned i = 0; i < tsi_columns_others(c); i++)
+		if ((int)i != p->mask)
+			p->other[p->others++] = i;
+	if (p->others && p->masks)
+		return tsi_err(TSOCK_ENOTSUP,
+			       "%s has %u images a sample, which can't have "
+			       "masks, too: leave out --masks",
+			       tsi_index_name(k->index), p->others + 1);
+	k->records = k->p.samples * tsi_pack_planes_count(p);
+	if (!p->masks || p->mask >= 0)
+		return 0;
+	return k->o->masks->open(k->o->masks->arg, k->index);
 }
 
 static int open_index(struct packing *k)
@@ -350,77 +436,56 @@ static int open_index(struct packing *k)
 		.look_at_all = true,
 		.cache_dir = k->o->cache_dir,
 		.threads = k->o->threads,
+		.schema = k->o->schema,
+		.held_out = k->o->held_out,
+		.documents = k->o->documents,
+		.named = !tsi_format_nameless(k->o->format),
 		.sniff = sniff,
-		.sniffs = tsi_image_formats_read(),
+		.sniff_arg = k,
 	};
-	int err = tsi_index_open(&opts, &k->index);
+	int err;
 
+	k->audio = tsi_format_has_audio(k->o->format);
+	opts.sniffs =
+		k->audio ? tsi_audio_formats_read() : tsi_image_formats_read();
+	err = tsi_index_open(&opts, &k->index);
 	if (err)
 		return err;
 	k->p.samples = tsi_index_count(k->index);
-	k->records = k->p.samples;
-	if (!k->o->masks)
-		return 0;
-	k->records *= 2;
-	return k->o->masks->open(k->o->masks->arg, k->index);
+	return find_planes(k);
 }
 
-/* What is packed: a part of another source isn't continued. */
-static uint64_t source_hash(const struct tsi_index *x, const char *masks)
+static bool on_rows(void *arg, uint64_t done, uint64_t all)
 {
-	const char *root = tsi_index_name(x);
-	const struct tsi_columns *c = tsi_index_columns(x);
-	uint64_t sum = tsi_hash(root, strlen(root), 0);
+	struct packing *k = arg;
 
-	if (masks)
-		sum = tsi_hash(masks, strlen(masks), ~sum);
-	if (c)
-		sum = tsi_columns_fingerprint(c, tsi_index_count(x), sum);
-	for (uint64_t i = 0; i < tsi_index_count(x); i++) {
-		struct tsi_location at;
-		uint64_t number[3];
-
-		tsi_index_locate(x, i, &at);
-		number[0] = at.offset;
-		number[1] = at.length ? at.length : at.size;
-		number[2] = (uint64_t)tsi_index_label(x, i);
-		sum = tsi_hash(at.path, strlen(at.path), sum);
-		sum = tsi_hash(number, sizeof(number), sum);
-	}
-	return sum;
+	k->p.done =
+		(uint64_t)((double)k->p.samples * (double)done / (double)all);
+	return k->o->progress(k->o->arg, &k->p);
 }
 
-/* DST.part, wherever a '/' at the end of DST is. */
-static int name_part(struct packing *k)
+/* Samples that have no files: a table of all that they have. */
+static int write_whole(struct packing *k)
 {
-	size_t len = strlen(k->o->dest);
+	const struct tsi_pack_whole w = { .train = k->o->train,
+					  .eval = k->o->eval,
+					  .progress = on_rows,
+					  .arg = k };
+	struct stat st;
+	int err = k->o->masks ? tsi_err(TSOCK_EARG,
+					"--masks: samples of %s have no image "
+					"files, to which masks belong: leave "
+					"it out",
+					tsi_index_name(k->index))
+			      : tsi_pack_fields_table(k->index, k->shards, &w);
 
-	while (len > 1 && k->o->dest[len - 1] == '/')
-		len--;
-	if (asprintf(&k->part, "%.*s.part", (int)len, k->o->dest) < 0) {
-		k->part = NULL;
-		return tsi_err(TSOCK_ENOMEM, "no memory for a pack");
-	}
-	return 0;
-}
-
-/* An empty folder may stand where the pack is to go. */
-static int check_dest(const struct packing *k)
-{
-	const char *dest = k->o->dest;
-
-	if (tsi_pack_is_at(dest))
-		return tsi_err(TSOCK_EEXIST,
-			       "%s is a pack already: remove it, or choose "
-			       "another place",
-			       dest);
-	if (access(dest, F_OK) && errno == ENOENT)
-		return 0;
-	if (rmdir(dest))
-		return tsi_err(TSOCK_EEXIST,
-			       "%s is there already, and no empty folder: "
-			       "choose another place for the pack",
-			       dest);
+	if (err)
+		return err;
+	k->p.done = k->p.kept = k->p.samples;
+	if (!fstatat(tsi_shards_dirfd(k->shards), TSI_PACK_TABLE, &st, 0))
+		k->p.read = k->p.written = (uint64_t)st.st_size;
+	k->p.shards = 1;
+	k->o->progress(k->o->arg, &k->p);
 	return 0;
 }
 
@@ -428,7 +493,9 @@ static int check_dest(const struct packing *k)
 static int finish_pack(struct packing *k)
 {
 	int dirfd = tsi_shards_dirfd(k->shards);
-	int err = tsi_pack_index_write(k->index, k->shards);
+	bool whole = tsi_pack_fields_whole(k->index);
+	int err = whole ? write_whole(k)
+			: tsi_pack_index_write(k->index, k->shards, &k->planes);
 
 	if (err)
 		return err;
@@ -450,20 +517,18 @@ int tsi_pack_run(const struct tsi_pack_opts *o)
 		return tsi_err(TSOCK_ENOMEM, "no memory for a pack");
 	k->o = o;
 	pthread_mutex_init(&k->lock, NULL);
-	err = name_part(k);
+	err = tsi_pack_place_part(o->dest, &k->part);
 	if (!err)
-		err = check_dest(k);
+		err = tsi_pack_place_check(o->dest);
 	if (!err)
 		err = open_index(k);
 	if (!err)
-		err = tsi_pack_fields_check(k->index);
-	if (!err)
 		err = tsi_shards_open(
 			k->part,
-			source_hash(k->index,
-				    o->masks ? o->masks->folder : NULL),
+			tsi_pack_place_source(
+				k->index, o->masks ? o->masks->folder : NULL),
 			o->shard_size, &k->shards);
-	if (!err)
+	if (!err && !tsi_pack_fields_whole(k->index))
 		err = make_all(k);
 	if (!err)
 		err = finish_pack(k);

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "data/documents.h"
 #include "data/format.h"
 
 struct tsi_pack_progress {
@@ -34,6 +35,7 @@ struct tsi_index;
 /* Where masks are read: several threads read. */
 struct tsi_pack_masks {
 	const char *folder;
+	const char *column; /* or the table's column of images that has them */
 	/* Once, before the first is read.  Fails as tsi_masks_open(). */
 	int (*open)(void *arg, const struct tsi_index *x);
 	/* Image i's file, or what tsi_io_read() returns. */
@@ -48,6 +50,11 @@ struct tsi_pack_opts {
 	const char *source; /* what the format reads */
 	const char *labels; /* see labels/spec.h; NULL: those it has */
 	const struct tsi_pack_masks *masks; /* NULL: samples have none */
+	const char *schema;                 /* as in struct tsi_index_opts */
+	bool held_out;
+	struct tsi_documents_opts documents;
+	/* Recipes of images that are pixels in the source; or NULL. */
+	const char *train, *eval;
 	const char *dest; /* a folder that isn't there yet, or is empty */
 	uint64_t shard_size;
 	unsigned threads;

@@ -252,6 +252,11 @@ const struct tsi_shards_entry *tsi_shards_at(const struct tsi_shards *s,
 	return &s->entry[i];
 }
 
+const char *tsi_shards_folder(const struct tsi_shards *s)
+{
+	return s->folder;
+}
+
 int tsi_shards_dirfd(const struct tsi_shards *s)
 {
 	return s->dirfd;

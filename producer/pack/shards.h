@@ -49,6 +49,9 @@ int tsi_shards_add(struct tsi_shards *s, const uint8_t *data, size_t len,
 /* Have all records on disk, and in the journal.  Fails with ESYS. */
 int tsi_shards_sync(struct tsi_shards *s);
 
+/* Its path, for messages. */
+const char *tsi_shards_folder(const struct tsi_shards *s);
+
 /* The folder, for openat(); shards that there are. */
 int tsi_shards_dirfd(const struct tsi_shards *s);
 uint32_t tsi_shards_files(const struct tsi_shards *s);

@@ -281,8 +281,8 @@ static void put_folder(FILE *f, const struct tsi_pipeline_opts *o, bool alike)
 
 	tsi_root_init(&root);
 	there = tsi_format_open(format, o->folder, &root) == 0;
-	if (there && tsi_pack_is_in(&root))
-		format = &tsi_format_packed;
+	if (there && tsi_pack_format_in(&root))
+		format = tsi_pack_format_in(&root);
 	put_formats(f, format, alike);
 	put_text(f, "root", there ? tsi_root_name(&root) : o->folder);
 	tsi_root_close(&root);

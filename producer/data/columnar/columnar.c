@@ -122,6 +122,37 @@ static int find_column(const struct tsi_columnar *c, const char *name,
 	return 0;
 }
 
+/* Images that lie there as pixels, of which tsock-pack makes columns. */
+static int find_pixels(struct rows *r)
+{
+	const struct tsi_columnar *c = &r->file;
+	const struct tsi_columnar_entry *e =
+		tsi_columnar_find(c, TSI_COLUMNAR_PIXELS);
+	bool planar = !e;
+	uint32_t channels;
+
+	if (!e)
+		e = tsi_columnar_find(c, TSI_COLUMNAR_PLANES);
+	if (!e)
+		return 0;
+	channels = e->shape[planar ? 0 : 2];
+	if (e->kind != TSI_COLUMNAR_VALUES || e->dtype != TSOCK_U8 ||
+	    e->ndim != 3 || (channels != 1 && channels != 3) || r->image)
+		return tsi_columnar_fail(c, e, "has no images");
+	r->columns.planar = planar;
+	r->columns.pixels = (struct tsi_column){
+		.field = { .name = "image",
+			   .dtype = TSOCK_U8,
+			   .ndim = 3,
+			   .shape = { e->shape[planar], e->shape[planar + 1],
+				      channels } },
+		.bytes = tsi_columnar_item(e),
+		.data = tsi_columnar_data(c, e),
+		.mapped = true,
+	};
+	return tsi_columnar_check_count(c, e);
+}
+
 static int find_rows(struct rows *r)
 {
 	const struct tsi_columnar *c = &r->file;
@@ -142,7 +173,10 @@ static int find_rows(struct rows *r)
 	if (!c->head.rows)
 		return tsi_err(TSOCK_EDATA, "%s is a table of no rows",
 			       c->path);
-	r->columns.imageless = !r->image;
+	err = find_pixels(r);
+	if (err)
+		return err;
+	r->columns.imageless = !r->image && !r->columns.pixels.bytes;
 	r->range = r->image ? tsi_columnar_data(c, r->image) : NULL;
 	return 0;
 }
@@ -254,11 +288,54 @@ static void describe_classes(struct rows *r)
 
 /* ---- the scan ---- */
 
+/* Two texts, each ended by a zero, which are left out if they are none. */
+static void take_recipes(const char *root, struct tsi_samples *out)
+{
+	struct tsi_columnar_entry e;
+	struct {
+		uint64_t at[3];
+		char text[sizeof(out->train) + sizeof(out->eval)];
+	} is = { .at = { 0 } };
+	size_t n;
+
+	if (!tsi_columnar_peek(root, TSI_COLUMNAR_RECIPES, &e) || e.count != 2)
+		return;
+	n = tsi_columnar_peek_data(root, &e, &is, sizeof(is));
+	if (n < sizeof(is.at) || is.at[1] > sizeof(out->train) ||
+	    is.at[2] < is.at[1] || is.at[2] - is.at[1] > sizeof(out->eval) ||
+	    is.at[2] > n - sizeof(is.at) || !is.at[1] ||
+	    is.text[is.at[1] - 1] || is.at[2] == is.at[1] ||
+	    is.text[is.at[2] - 1])
+		return;
+	strcpy(out->train, is.text);
+	strcpy(out->eval, is.text + is.at[1]);
+}
+
+/* Images that lie there as pixels have one size; false: there are none. */
+static bool look_at_pixels(const char *root, struct tsi_samples *out)
+{
+	struct tsi_columnar_entry e;
+	bool planar = false;
+
+	if (!tsi_columnar_peek(root, TSI_COLUMNAR_PIXELS, &e)) {
+		planar = true;
+		if (!tsi_columnar_peek(root, TSI_COLUMNAR_PLANES, &e))
+			return false;
+	}
+	out->height = e.shape[planar];
+	out->width = e.shape[planar + 1];
+	take_recipes(root, out);
+	return true;
+}
+
 static int look(const char *root, const struct tsi_format_opts *o,
 		struct tsi_samples *out)
 {
+	struct tsi_columnar_entry e;
+
 	(void)o;
-	out->imageless = tsi_columnar_lacks(root, "image");
+	out->imageless = !tsi_columnar_peek(root, "image", &e) &&
+			 !look_at_pixels(root, out);
 	return 0;
 }
 

@@ -46,12 +46,18 @@ static void describe_values(const struct tsi_columnar *c,
 	}
 }
 
+/* What a column's field is called. */
+static const char *name_of(const struct tsi_columnar_entry *e)
+{
+	return e->name + (e->name[0] == TSI_COLUMNAR_ESCAPE);
+}
+
 static void describe_column(const struct tsi_columnar *c,
 			    const struct tsi_columnar_entry *e,
 			    struct tsi_column *to)
 {
 	*to = (struct tsi_column){ .data = NULL };
-	memcpy(to->field.name, e->name, strlen(e->name) + 1);
+	memcpy(to->field.name, name_of(e), strlen(name_of(e)) + 1);
 	if (e->kind == TSI_COLUMNAR_TEXT)
 		describe_text(c, e, to);
 	else
@@ -61,8 +67,15 @@ static void describe_column(const struct tsi_columnar *c,
 /* Those that say where samples are, or that the stream has anyway. */
 static bool is_own(const char *name)
 {
-	static const char *const own[] = { "image",   "files", "files.stamp",
-					   "classes", "key",   "pack.masks" };
+	static const char *const own[] = { "image",
+					   "files",
+					   "files.stamp",
+					   "classes",
+					   "key",
+					   "pack.masks",
+					   TSI_COLUMNAR_PIXELS,
+					   TSI_COLUMNAR_PLANES,
+					   TSI_COLUMNAR_RECIPES };
 
 	for (unsigned i = 0; i < sizeof(own) / sizeof(own[0]); i++)
 		if (!strcmp(name, own[i]))
@@ -81,7 +94,7 @@ static int check_field(const struct tsi_columnar *c,
 				       "%s: a column can't be called %s, which "
 				       "is a field of every stream",
 				       tsi_columnar_path(c), e->name);
-	if (strlen(e->name) >= sizeof(((struct tsock_field *)0)->name))
+	if (strlen(name_of(e)) >= sizeof(((struct tsock_field *)0)->name))
 		return tsi_err(TSOCK_EDATA,
 			       "%s: the name %s is too long for a field: 31 "
 			       "bytes are the most",

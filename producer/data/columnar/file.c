@@ -35,25 +35,43 @@ bool tsi_columnar_is_at(const char *path)
 	return is;
 }
 
-bool tsi_columnar_lacks(const char *path, const char *column)
+bool tsi_columnar_peek(const char *path, const char *column,
+		       struct tsi_columnar_entry *out)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	struct tsi_columnar_entry entry[TSI_COLUMNAR_COLUMNS];
 	struct tsi_columnar_head h;
-	bool lacks;
+	bool good, found = false;
 
 	if (fd < 0)
 		return false;
-	lacks = tsi_file_pread(fd, &h, sizeof(h), 0) == (ssize_t)sizeof(h) &&
-		!memcmp(h.magic, TSI_COLUMNAR_MAGIC, sizeof(h.magic)) &&
-		h.columns <= TSI_COLUMNAR_COLUMNS &&
-		tsi_file_pread(fd, entry, h.columns * sizeof(*entry),
-			       sizeof(h)) ==
-			(ssize_t)(h.columns * sizeof(*entry));
-	for (uint32_t i = 0; lacks && i < h.columns; i++)
-		lacks = strncmp(entry[i].name, column, sizeof(entry[i].name));
+	good = tsi_file_pread(fd, &h, sizeof(h), 0) == (ssize_t)sizeof(h) &&
+	       !memcmp(h.magic, TSI_COLUMNAR_MAGIC, sizeof(h.magic)) &&
+	       h.columns <= TSI_COLUMNAR_COLUMNS &&
+	       tsi_file_pread(fd, entry, h.columns * sizeof(*entry),
+			      sizeof(h)) ==
+		       (ssize_t)(h.columns * sizeof(*entry));
 	close(fd);
-	return lacks;
+	for (uint32_t i = 0; good && i < h.columns && !found; i++) {
+		found = !strncmp(entry[i].name, column, sizeof(entry[i].name));
+		*out = entry[i];
+	}
+	return found;
+}
+
+size_t tsi_columnar_peek_data(const char *path,
+			      const struct tsi_columnar_entry *e, void *to,
+			      size_t room)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	ssize_t n;
+
+	if (fd < 0)
+		return 0;
+	n = tsi_file_pread(fd, to, e->bytes < room ? (size_t)e->bytes : room,
+			   e->offset);
+	close(fd);
+	return n < 0 ? 0 : (size_t)n;
 }
 
 static int damaged(const struct tsi_columnar *c, const char *what)

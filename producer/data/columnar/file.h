@@ -36,8 +36,17 @@ struct tsi_columnar {
 /* Does a file begin as one does? */
 bool tsi_columnar_is_at(const char *path);
 
-/* Is it one without a column of this name?  Reads no more than its entries. */
-bool tsi_columnar_lacks(const char *path, const char *column);
+/*
+ * A column of one; false: it has none of this name.  Reads no more than its
+ * entries, and checks nothing.
+ */
+bool tsi_columnar_peek(const char *path, const char *column,
+		       struct tsi_columnar_entry *out);
+
+/* The first bytes of a column, so many at most; how many. */
+size_t tsi_columnar_peek_data(const char *path,
+			      const struct tsi_columnar_entry *e, void *to,
+			      size_t room);
 
 /*
  * Check the head and the entries of a mapped file, and where texts and ragged

@@ -27,6 +27,17 @@ struct tsi_columnar_head {
 	uint8_t reserved[24];
 };
 
+/*
+ * Columns of the table that tsock-pack writes of samples that lie in files as
+ * arrays: images as their pixels, u8 [height, width, channels] or [channels,
+ * height, width]; and the recipes of training and evaluation where none is asked
+ * for.  A field whose name means something here has ESCAPE in front of it.
+ */
+#define TSI_COLUMNAR_PIXELS "pack.pixels"
+#define TSI_COLUMNAR_PLANES "pack.planes"
+#define TSI_COLUMNAR_RECIPES "pack.recipes"
+#define TSI_COLUMNAR_ESCAPE '='
+
 enum tsi_columnar_kind {
 	TSI_COLUMNAR_VALUES = 1, /* arrays of numbers, all of one shape */
 	TSI_COLUMNAR_RANGES = 2, /* struct tsi_columnar_range */

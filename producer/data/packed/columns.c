@@ -117,6 +117,37 @@ static bool take_masks(const struct tsi_columnar *f, struct tsi_columns *c)
 	return e->kind == TSI_COLUMNAR_RANGES && e->count == f->head.rows;
 }
 
+/* Names for all shards up to this one; false: there is no memory. */
+static bool name_shards(struct tsi_columns *c, uint32_t last)
+{
+	char *name = malloc(((size_t)last + 1) * TSI_PACK_NAME);
+
+	if (!name)
+		return false;
+	for (uint32_t k = 0; k <= last; k++)
+		snprintf(name + (size_t)k * TSI_PACK_NAME, TSI_PACK_NAME,
+			 TSI_PACK_SHARD, k);
+	c->texts[0] = name;
+	return true;
+}
+
+/* The other images of samples; their columns' names are known. */
+static bool take_others(const struct tsi_columnar *f, struct tsi_columns *c)
+{
+	uint32_t last = 0;
+
+	for (unsigned k = 0; k < c->others; k++) {
+		const struct tsi_columnar_entry *e =
+			tsi_columnar_find(f, c->other[k]);
+		const struct tsi_columns_mask *at = tsi_columnar_data(f, e);
+
+		for (uint64_t i = 0; i < e->count; i++)
+			last = at[i].shard > last ? at[i].shard : last;
+		c->other_at[k] = at;
+	}
+	return !c->others || name_shards(c, last);
+}
+
 /* False: it isn't what was written, or there is no memory. */
 static bool take(struct tsi_columnar *f, void *mem, struct tsi_table *t)
 {
@@ -130,7 +161,8 @@ static bool take(struct tsi_columnar *f, void *mem, struct tsi_table *t)
 		return false;
 	if (tsi_columnar_check(f, &none, 1, &c->hash) ||
 	    tsi_columnar_fields(f, c) || !take_classes(f, t, c) ||
-	    !take_masks(f, c)) {
+	    !take_masks(f, c) || !take_others(f, c)) {
+		free(c->texts[0]);
 		free(c);
 		return false;
 	}

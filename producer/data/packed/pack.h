@@ -13,6 +13,11 @@
  *                   TSI_PACK_MAGIC, then records, each at a multiple of
  *                   TSI_PACK_ALIGN
  *
+ * A pack of audio files has them as they were, and an index of another magic
+ * word.  One of samples that have no file, but lie there as arrays:
+ *
+ *   pack.table      a table of all that they have (data/columnar/layout.h)
+ *
  * A record is a packed image, with checksums of its own, or a file as it was.
  * Samples have the order, the numbers and the labels of the source.
  */
@@ -31,10 +36,12 @@
 
 /* The name of shard k, for printf(). */
 #define TSI_PACK_SHARD "%05u.pack"
+#define TSI_PACK_NAME 32 /* bytes of one, with what is behind it */
 
-/* The index of a pack without pack.columns, and of one with it. */
-extern const struct tsi_table_kind tsi_pack_kind, tsi_pack_kind_columns;
+/* The index of a pack without pack.columns, and of one with it; of audio. */
+extern const struct tsi_table_kind tsi_pack_kind[2], tsi_pack_kind_audio[2];
 
+#define TSI_PACK_TABLE "pack.table"
 #define TSI_PACK_COLUMNS "pack.columns"
 /*
  * The column there that says that labels are classes: the classes' names, or
@@ -47,8 +54,21 @@ extern const struct tsi_table_kind tsi_pack_kind, tsi_pack_kind_columns;
 /* What the index says of pack.columns, in place of a time: its checksums'. */
 struct tsi_stamp tsi_pack_columns_sum(const struct tsi_columnar_head *h);
 
+struct tsi_format;
+
 /* Is there a pack in this folder? */
 bool tsi_pack_is_at(const char *folder);
-bool tsi_pack_is_in(const struct tsi_root *r);
+
+/* The format of the pack in this folder; NULL: there is none, or a table. */
+const struct tsi_format *tsi_pack_format_in(const struct tsi_root *r);
+
+/*
+ * Where the folder, or root if that isn't there, is a pack, what its format is;
+ * *folder, from malloc(), is replaced by what is opened.  Fails with ENOMEM.
+ */
+int tsi_pack_resolve(const char *root, char **folder,
+		     const struct tsi_format **format);
+
+extern const struct tsi_format tsi_format_packed_audio;
 
 #endif
