@@ -10,7 +10,7 @@ import pytest
 
 import tsock
 from conftest import CHECKOUT
-from test_pack_fields import COUNT, check_same, encoded, read
+from test_pack_fields import COUNT, check_same, encoded, open_loader, read
 
 np = pytest.importorskip("numpy")
 torch = pytest.importorskip("torch")
@@ -90,9 +90,7 @@ def test_pixels_are_kept_as_they_are(image, tmp_path):
 def test_grey_pixels_and_labels_alone(tmp_path):
     images = [pixels(0, (9, 8)), pixels(1, (9, 8, 1)), as_pil(2).convert("L")]
     images[2] = images[2].crop((0, 0, 8, 9))
-    tsock.pack(
-        zip(images, [1, 0, 1]), tmp_path / "pack", classes=["no", "yes"]
-    )
+    tsock.pack(zip(images, [1, 0, 1]), tmp_path / "pack", classes=["no", "yes"])
     got, classes = read(
         tmp_path / "pack",
         ("label",),
@@ -130,7 +128,7 @@ def good(n):
         ((None, {"n": 1}), TypeError, "neither bytes nor a path"),
         ((b"", {"n": 1}), ValueError, "has no bytes"),
         (("none.jpg", {"n": 1}), FileNotFoundError, "there is no file"),
-        ({"n": 1}, TypeError, "it has no image"),
+        ({"n": 1}, ValueError, "has no image, those before have one"),
         ((pixels(1, (3, 9, 9)), {"n": 1}), TypeError, r"uint8 \[3, 9, 9\]"),
         ((np.float32(pixels(1)), {"n": 1}), TypeError, "array of float32"),
         ((Truncated(), {"n": 1}), ValueError, "can't be read: it ends"),
@@ -278,3 +276,67 @@ def test_progress_is_told(tmp_path, capfd):
     assert "scanned: 2 samples" in capfd.readouterr().err
     tsock.pack(good(2), tmp_path / "quiet")
     assert capfd.readouterr().err == ""
+
+
+def mask(i):
+    return np.full((36, 50), i, "u1")
+
+
+def test_samples_may_have_a_mask_each(tmp_path):
+    made = ({"image": encoded(i), "seg": mask(i), "label": i} for i in range(9))
+    assert tsock.pack(made, tmp_path / "pack", masks="seg") == 9
+    said, _ = read(
+        tmp_path / "pack", ("mask", "label"), masks=tmp_path / "pack"
+    )
+    for batch in said:
+        for shown, label in zip(batch["mask"], batch["label"]):
+            assert np.all(np.array(shown) == label)
+
+
+def test_samples_may_have_several_images(tmp_path):
+    made = [
+        {"before": encoded(i), "after": pixels(i + 20), "n": i}
+        for i in range(9)
+    ]
+    tsock.pack(made, tmp_path / "pack", images=["before", "after"])
+    tsock.pack(((one["after"], one["n"]) for one in made), tmp_path / "other")
+    said, _ = read(tmp_path / "pack", ("after",))
+    want, _ = read(tmp_path / "other", ("label",))
+    # The same draws for both: the crops of all images of one size are.
+    assert [b["after"] for b in said] == [b["image"] for b in want]
+
+
+def test_samples_may_have_no_image(tmp_path):
+    made = [
+        {"tokens": list(range(i)), "y": i / 2, "key": "k%d" % i}
+        for i in range(9)
+    ]
+    assert tsock.pack(made, tmp_path / "pack") == 9
+    loader = open_loader(
+        tmp_path / "pack",
+        fields=("tokens", "tokens_length", "y", "key"),
+        keys=True,
+        size=None,
+    )
+    with loader:
+        for batch in loader:
+            for n, y, key in zip(
+                batch["tokens_length"], batch["y"], batch["key"]
+            ):
+                assert (y, key) == (n / 2, "k%d" % n)
+
+
+@pytest.mark.parametrize(
+    "sample, words, options",
+    [
+        ({"image": b"x"}, "no field seg, which", {"masks": "seg"}),
+        ({"image": b"x", "seg": np.ones((2, 2))}, "float64", {"masks": "seg"}),
+        ({"a": b"x"}, "no field b, which", {"images": ["a", "b"]}),
+    ],
+)
+def test_what_masks_and_images_name_has_to_be_there(
+    sample, words, options, tmp_path
+):
+    with pytest.raises(TypeError, match="sample 0 can't be packed: .*" + words):
+        tsock.pack([sample], tmp_path / "pack", **options)
+    assert os.listdir(tmp_path) == []

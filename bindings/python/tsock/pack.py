@@ -11,7 +11,7 @@ import sys
 from typing import Any, Iterable, Optional, Union
 
 from . import addresses, errors
-from .packing.samples import Spool
+from .packing.samples import Images, Spool
 from .producer import find_program
 
 Path = Union[str, "os.PathLike[str]"]
@@ -87,6 +87,11 @@ def pack(
     split: Optional[str] = None,
     labels: Optional[Path] = None,
     masks: Optional[Path] = None,
+    schema: Optional[str] = None,
+    documents: Optional[str] = None,
+    end_token: Optional[int] = None,
+    begin_token: Optional[int] = None,
+    images: Optional[Iterable[str]] = None,
     classes: Optional[Iterable[str]] = None,
     allow_empty: bool = False,
     threads: Optional[int] = None,
@@ -99,14 +104,19 @@ def pack(
         tsock.pack(((jpeg, {"label": y, "caption": text}) for ...), "/fast/mine")
         loader = tsock.DataLoader("mine", 256, root="/fast/mine")
 
-    source      what tsock-pack packs: a folder of images, tar files, a table
-                that tsock.index() wrote; or an iterable of (image, label),
-                (image, {field: value}) or {"image": image, field: value}.  An
-                image is an image file's bytes, its path, an image of PIL, or
-                a uint8 array [height, width, 3] or [height, width].  A field
-                "key" is what the sample is called
-    dataset, split, labels, masks, allow_empty
-                of a path: as for tsock-pack
+    source      whatever tsock-producer reads, or an iterable of (image,
+                label), (image, {field: value}) or {"image": image, field:
+                value}.  An image is an image file's bytes, its path, an image
+                of PIL, or a uint8 array [height, width, 3] or [height, width].
+                Samples may have no image, but fields alone.  A field "key" is
+                what the sample is called
+    dataset, split, labels, schema, documents, end_token, begin_token,
+    allow_empty of a path: as for tsock-pack
+    masks       of a path as for tsock-pack; of an iterable the field that has
+                each sample's mask, a PNG file as its bytes or its path, or
+                uint8 numbers [height, width]
+    images      of an iterable whose samples have several images: the fields
+                that are one, of which the first becomes the field image
     classes     of an iterable whose labels are classes: their names in the
                 order of their numbers; labels of text are numbered in the
                 order of the names without it
@@ -128,27 +138,36 @@ def pack(
         "split": split,
         "labels": labels,
         "masks": masks,
+        "schema": schema,
+        "documents": documents,
+        "end_token": end_token,
+        "begin_token": begin_token,
         "allow_empty": allow_empty,
     }
     options = _options({"threads": threads, "shard_size": shard_size})
     command = [find_pack_program()] + options
     if isinstance(source, (str, os.PathLike)):
         addresses.refuse("tsock.pack:", os.fspath(source))
-        if classes is not None:
-            raise ValueError(
-                "classes= is for an iterable's labels; %s says what its own "
-                "are" % os.fspath(source)
-            )
+        for name, given in (("classes", classes), ("images", images)):
+            if given is not None:
+                raise ValueError(
+                    "%s= is for the samples of an iterable; %s says what its "
+                    "own are" % (name, os.fspath(source))
+                )
         words = [os.fspath(source), os.fspath(dst)]
         return _run(command + _options(own) + ["--"] + words, progress)
+    mask = None if masks is None else os.fspath(masks)
+    del own["masks"]
     for name, value in own.items():
-        if value:
+        if value is not None and value is not False:
             raise ValueError(
                 "%s= means nothing for an iterable, whose samples say what "
                 "they are" % name
             )
     with Spool(dst) as spool:
-        spool.fill(source, classes, progress)
+        spool.fill(source, Images(images, mask), classes, progress)
+        if mask is not None:
+            command += ["--masks", mask]
         words = ["--dataset", "table", "--no-cache", "--", spool.table]
         return _run(command + words + [os.fspath(dst)], progress)
 

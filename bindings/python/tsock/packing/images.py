@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import struct
+import zlib
 from typing import Any
 
 
@@ -38,6 +40,50 @@ def _from_array(array: Any) -> bytes:
     pixels = numpy.ascontiguousarray(array).tobytes()
     channels = shape[2] if len(shape) == 3 else 1
     return _netpbm(shape[1], shape[0], channels, pixels)
+
+
+def _png(width: int, height: int, rows: list[bytes]) -> bytes:
+    """A PNG of grey levels."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        crc = zlib.crc32(kind + data)
+        return (
+            struct.pack(">I", len(data)) + kind + data + struct.pack(">I", crc)
+        )
+
+    head = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
+    data = zlib.compress(b"".join(b"\0" + row for row in rows), 1)
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + chunk(b"IHDR", head)
+        + chunk(b"IDAT", data)
+        + chunk(b"IEND", b"")
+    )
+
+
+def encode_mask(mask: Any) -> bytes:
+    """The bytes of a PNG of this mask's numbers; TypeError: it is none."""
+    if isinstance(mask, (bytes, bytearray, memoryview)):
+        if not len(mask):
+            raise ValueError("its mask has no bytes")
+        return bytes(mask)
+    import numpy
+
+    if hasattr(mask, "detach"):
+        mask = mask.detach().cpu()
+    if getattr(mask, "mode", "L") not in ("L", "P"):
+        raise TypeError(
+            "its mask is an image of mode %s, and one number a pixel is "
+            "wanted: mode L or P" % mask.mode
+        )
+    numbers = numpy.asarray(mask)
+    if numbers.dtype != numpy.uint8 or numbers.ndim != 2 or 0 in numbers.shape:
+        raise TypeError(
+            "its mask is %s %s, and uint8 [height, width] is wanted"
+            % (numbers.dtype, list(numbers.shape))
+        )
+    height, width = numbers.shape
+    return _png(width, height, [row.tobytes() for row in numbers])
 
 
 def encode(image: Any) -> bytes:

@@ -8,56 +8,97 @@ import fcntl
 import os
 import shutil
 import sys
-from typing import Any, Iterable, Iterator, Optional
+from typing import Any, Callable, Iterable, Iterator, Optional
 
+from ..indexing.places import Place
 from ..indexing.table import Path, Table
 from ..indexing.telling import Telling
-from .images import encode
+from .images import encode, encode_mask
 
 
-def _split(sample: Any) -> tuple[Any, dict[str, Any]]:
-    """A sample's image and its fields."""
-    if isinstance(sample, dict):
-        fields = dict(sample)
-        if "image" not in fields:
-            raise TypeError(
-                "it has no image, and a pack is of images: tsock.index() "
-                "writes a table of samples without"
+class Images:
+    """Which fields of a sample are images."""
+
+    def __init__(
+        self, names: Optional[Iterable[str]] = None, mask: Optional[str] = None
+    ) -> None:
+        named = ("image",) if names is None else tuple(names)
+        if not named or len({*named, mask}) <= len(named):
+            raise ValueError(
+                "images=%r: the names of fields, each once" % (list(named),)
             )
-        return fields.pop("image"), fields
+        self.first = named[0]
+        self.others = named[1:]
+        self.mask = mask
+        self.needed = names is not None or mask is not None
+
+
+def _split(sample: Any, images: Images) -> dict[str, Any]:
+    """A sample's fields, its image among them."""
+    if isinstance(sample, dict):
+        return dict(sample)
     if not isinstance(sample, (tuple, list)) or len(sample) != 2:
         raise TypeError(
             "it is neither (image, label) nor (image, {field: value}) nor a "
-            "dict with an image, but %.80r" % (sample,)
+            "dict of fields, but %.80r" % (sample,)
         )
     image, fields = sample
     if not isinstance(fields, dict):
         fields = {} if fields is None else {"label": fields}
-    return image, dict(fields)
+    return {**fields, images.first: image}
 
 
-def _add(table: Table, number: int, sample: Any) -> None:
-    image, fields = _split(sample)
+def _place(table: Table, value: Any, encode: Callable[[Any], bytes]) -> Place:
+    """Where an image or a mask lies."""
+    if not isinstance(value, (str, os.PathLike)):
+        return table.keep(encode(value))
+    path = os.path.abspath(value)
+    if not os.path.isfile(path):
+        raise FileNotFoundError("there is no file %s" % path)
+    return Place(path)
+
+
+def _take(fields: dict[str, Any], name: str) -> Any:
+    if name not in fields:
+        raise TypeError(
+            "it has no field %s, which images= or masks= names" % name
+        )
+    return fields.pop(name)
+
+
+def _add(table: Table, number: int, sample: Any, images: Images) -> None:
+    fields = _split(sample, images)
     key = fields.pop("key", None)
-    if isinstance(image, (str, os.PathLike)):
-        path = os.path.abspath(image)
-        if not os.path.isfile(path):
-            raise FileNotFoundError("there is no file %s" % path)
-        key = os.fspath(image) if key is None else str(key)
-        table.add(path, key=key, **fields)
-    else:
-        key = str(number) if key is None else str(key)
-        table.add_bytes(encode(image), key=key, **fields)
+    if images.first not in fields and not images.needed:
+        key = None if key is None else str(key)
+        table.add_values(key=key, **fields)
+        return
+    image = _take(fields, images.first)
+    first = _place(table, image, encode)
+    for name in images.others:
+        fields[name] = _place(table, _take(fields, name), encode)
+    if images.mask is not None:
+        mask = _take(fields, images.mask)
+        fields[images.mask] = _place(table, mask, encode_mask)
+    if key is None:
+        named = isinstance(image, (str, os.PathLike))
+        key = os.fspath(image) if named else number
+    table.add(*first, key=str(key), **fields)
 
 
 def _add_all(
-    table: Table, samples: Iterable[Any], telling: Optional[Telling]
+    table: Table,
+    samples: Iterable[Any],
+    images: Images,
+    telling: Optional[Telling],
 ) -> None:
     for number, sample in enumerate(samples):
         try:
-            _add(table, number, sample)
+            _add(table, number, sample, images)
         except (TypeError, ValueError, FileNotFoundError) as e:
-            raise type(e)("sample %d can't be packed: %s" % (number, e)) from None
+            raise type(e)(
+                "sample %d can't be packed: %s" % (number, e)
+            ) from None
         if telling:
             telling.at(len(table), 0)
     if not len(table):
@@ -117,13 +158,16 @@ class Spool:
 
     def _check(self) -> None:
         """Nothing is at the pack's place but an empty folder, perhaps."""
-        if os.path.exists(os.path.join(self._dst, "pack.index")):
+        packed = ("pack.index", "pack.table")
+        if any(os.path.exists(os.path.join(self._dst, n)) for n in packed):
             raise FileExistsError(
                 "%s is a pack already: remove it, or choose another place"
                 % self._dst
             )
         there = os.path.lexists(self._dst)
-        if there and not (os.path.isdir(self._dst) and not os.listdir(self._dst)):
+        if there and not (
+            os.path.isdir(self._dst) and not os.listdir(self._dst)
+        ):
             raise FileExistsError(
                 "%s is there already, and no empty folder: choose another "
                 "place for the pack" % self._dst
@@ -148,6 +192,7 @@ class Spool:
     def fill(
         self,
         samples: Iterable[Any],
+        images: Images,
         classes: Optional[Iterable[str]],
         progress: bool,
     ) -> None:
@@ -159,7 +204,7 @@ class Spool:
         telling = Telling("tsock.pack", 0) if progress else None
         try:
             table.name_classes(None if classes is None else list(classes))
-            _add_all(table, samples, telling)
+            _add_all(table, samples, images, telling)
             table.write()
         finally:
             if telling:
