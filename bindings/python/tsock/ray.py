@@ -64,6 +64,12 @@ def _check() -> None:
             "tsock.ray: this process isn't connected to Ray: call ray.init() "
             "first, or use tsock.DataLoader, which needs no Ray"
         )
+    if importlib.import_module("ray.util.client").ray.is_connected():
+        raise errors.Error(
+            "tsock.ray: this process is a client of Ray (ray://) and on none "
+            "of its nodes: call tsock.ray in a task, or submit the program as "
+            "a job"
+        )
 
 
 def _node() -> str:
@@ -80,6 +86,8 @@ def _check_task() -> None:
     stopped a stream did so to that one."""
     global _task
     context = _ray.get_runtime_context()
+    if context.worker.mode != _ray.WORKER_MODE:
+        return  # a driver, which is one job
     task = context.get_actor_id() or context.get_task_id()
     if task != _task:
         _task = task
