@@ -286,7 +286,7 @@ def test_one_that_ends_in_between_is_started_again(monkeypatch):
     monkeypatch.setattr(attach, "is_running", lambda name: there.pop(0))
 
     class Want:
-        def start(self, batch_size):
+        def start(self, batch_size, wait):
             told.append("started")
 
     def connect(seconds):
@@ -371,7 +371,7 @@ def test_one_that_never_stays_is_given_up(monkeypatch):
     monkeypatch.setattr(attach, "is_running", lambda name: False)
 
     class Want:
-        def start(self, batch_size):
+        def start(self, batch_size, wait):
             told.append("started")
 
     def connect(seconds):
