@@ -359,8 +359,15 @@ static void vectors_of_whole_numbers_are_int64_if_asked_for(void **state)
 	expect_all("path,v\n0,1|-5\n1,2|9007199254740991\n2,0|3\n3,4|6\n",
 		   ":label=v,as=int", TSOCK_I64, 2, vector);
 	/* What a column lacks. */
-	expect_all("path,x,y\n0,1,2\n1,3,\n2,5,6\n3,7,8\n", ":label=x+y,as=int",
-		   TSOCK_I64, 2, (double[]){ 1, 2, 3, -1, 5, 6, 7, 8 });
+	expect_all("path,x,y,z\n0,1,2,3\n1,4,,6\n2,7,8,9\n3,1,1,2\n",
+		   ":label=x+y+z,as=int", TSOCK_I64, 3,
+		   (double[]){ 1, 2, 3, 4, -1, 6, 7, 8, 9, 1, 1, 2 });
+	expect_all("{\"path\":\"0\",\"v\":[1,2]}\n"
+		   "{\"path\":\"1\",\"v\":[]}\n"
+		   "{\"path\":\"2\",\"v\":[3,4]}\n"
+		   "{\"path\":\"3\",\"v\":[5,6]}\n",
+		   ":label=v,as=int", TSOCK_I64, 2,
+		   (double[]){ 1, 2, -1, -1, 3, 4, 5, 6 });
 	refuse("path,v\n0,1 2\n1,3\n2,5 6\n3,7 8\n", ":label=v,as=int",
 	       "line 3: it has 1 values, and others 2");
 	refuse("path,v\n0,1 2\n1,3 0.5\n2,5 6\n3,7 8\n", ":label=v,as=int",
