@@ -145,6 +145,7 @@ static void serve(uint64_t pixels, int threads)
 	o.epoch_len = UINT64_C(1) << 40;
 	o.ring = RING;
 	o.max_batch = BATCH;
+	o.commit_views = 1;
 	if (tsock_serve_open(stream, &o, &server))
 		bench_die("serve: %s", tsock_errmsg());
 	for (int i = 0; i < threads; i++)

@@ -78,7 +78,7 @@ struct tsock_serve_opts {
 	uint64_t first_epoch;   /* the first sample is first_epoch * N */
 	uint32_t min_wait_ms;   /* min_consumers are waited for so long at most,
 				 * from the first one on; 0: any time */
-	uint32_t reserved;      /* 0 */
+	uint32_t commit_views;  /* 1: see below */
 	uint64_t bad_files;     /* that are known: tsock_serve_bad_files() */
 	/* Describes or fills in a table of all samples (table.h), called by one
 	 * thread at a time, a thread of the server's; what it fails with is the
@@ -109,6 +109,14 @@ struct tsock_serve_opts {
  * to make whatever samples it claims; their numbers may begin anywhere and go
  * back, since a consumer that is alone can move the stream to the position that
  * it had reached (tsock_resume()).
+ */
+
+/*
+ * Commit_views: tsock_serve_commit() converts samples to the dtypes and layouts
+ * that consumers on the host read, float32 say, in the thread that calls it,
+ * while they are in that processor's cache.  So the work is shared by all threads
+ * that commit.  0: one thread of the server for each dtype and layout converts,
+ * and a commit takes a moment whatever is read.
  */
 
 typedef struct tsock_server tsock_server;

@@ -255,6 +255,12 @@ void tsi_ring_publish(struct tsi_ring *r, uint64_t head)
 	}
 }
 
+uint64_t tsi_ring_head(const struct tsi_ring *r)
+{
+	/* Relaxed: only the thread that publishes calls this. */
+	return atomic_load_explicit(&r->shared->head, memory_order_relaxed);
+}
+
 uint64_t tsi_ring_waited_for(const struct tsi_ring *r, uint64_t head)
 {
 	uint64_t least = TSI_NEVER;

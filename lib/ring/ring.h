@@ -139,6 +139,8 @@ void tsi_ring_set_end(struct tsi_ring *r, uint64_t end);
 /* Move the head, and wake the readers that sleep for it. */
 void tsi_ring_publish(struct tsi_ring *r, uint64_t head);
 
+uint64_t tsi_ring_head(const struct tsi_ring *r);
+
 /* The least head beyond this one that a reader waits for, asleep or not;
  * TSI_NEVER: none does. */
 uint64_t tsi_ring_waited_for(const struct tsi_ring *r, uint64_t head);

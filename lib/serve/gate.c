@@ -72,10 +72,26 @@ void tsi_gate_views_began(struct tsi_gate *g, unsigned views)
 			publish(g, i);
 }
 
+/* The views that workers write, too, may have followed the base ring. */
+static void publish_joint(struct tsi_gate *g)
+{
+	for (unsigned i = 1; i < TSI_VIEWS; i++) {
+		uint64_t head;
+
+		if (!g->ring[i] ||
+		    tsi_membership_joint(g->membership, i) == TSI_NEVER)
+			continue;
+		head = tsi_membership_head(g->membership, i);
+		if (head != tsi_ring_head(g->ring[i]))
+			tsi_ring_publish(g->ring[i], head);
+	}
+}
+
 void tsi_gate_publish_base(struct tsi_gate *g, uint64_t head)
 {
 	tsi_membership_published(g->membership, 0, head);
 	tsi_ring_publish(g->ring[0], head);
+	publish_joint(g);
 }
 
 void tsi_gate_base_moved(struct tsi_gate *g)
@@ -102,6 +118,14 @@ void tsi_gate_wake_workers(struct tsi_gate *g)
 		tsi_sync_wake_workers(g->sync, room(g));
 }
 
+/* Have workers published the last sample of the stream there? */
+static bool is_complete(const struct tsi_gate *g, unsigned view)
+{
+	return g->ring[view] && tsi_membership_complete(g->membership, view) &&
+	       (!view ||
+		tsi_membership_joint(g->membership, view) != TSI_NEVER);
+}
+
 void tsi_gate_changed(struct tsi_gate *g)
 {
 	struct tsi_membership *m = g->membership;
@@ -113,8 +137,9 @@ void tsi_gate_changed(struct tsi_gate *g)
 	for (unsigned i = 0; i < TSI_VIEWS && jumped; i++)
 		if (tsi_membership_active(m, i) && g->ring[i])
 			publish(g, i);
-	if (tsi_membership_complete(m, 0))
-		tsi_ring_finish(g->ring[0], TSI_RING_ENDED, NULL);
+	for (unsigned i = 0; i < TSI_VIEWS; i++)
+		if (is_complete(g, i))
+			tsi_ring_finish(g->ring[i], TSI_RING_ENDED, NULL);
 	tsi_gate_wake_workers(g);
 	tsi_sync_wake_stages(g->sync);
 }
@@ -150,13 +175,24 @@ void tsi_gate_state_warnings(struct tsi_gate *g, uint32_t n)
 			tsi_ring_set_warnings(g->ring[i], n);
 }
 
+/* What a view's readers hold up: its own writer, or the base ring's. */
+static uint64_t state_gate(struct tsi_gate *g, unsigned view)
+{
+	uint64_t gate, front;
+
+	tsi_membership_waits(g->membership, view, &gate, &front);
+	tsi_ring_want_gate(g->ring[view], gate);
+	return front;
+}
+
 void tsi_gate_state_wants(struct tsi_gate *g, unsigned view)
 {
 	const struct tsi_membership *m = g->membership;
-	uint64_t gate, front;
+	uint64_t front = state_gate(g, view);
 
-	tsi_membership_waits(m, view, &gate, &front);
-	tsi_ring_want_gate(g->ring[view], gate);
+	for (unsigned i = 1; i < TSI_VIEWS && !view; i++)
+		if (g->ring[i] && tsi_membership_holds_base(m, i))
+			front = min64(front, state_gate(g, i));
 	for (unsigned i = 0; i < TSI_VIEWS; i++) {
 		if (!tsi_membership_active(m, i) || !g->ring[i])
 			continue;
@@ -179,8 +215,11 @@ void tsi_gate_sleep(struct tsi_gate *g, unsigned view, int64_t until_ns)
 		tsi_sync_wait_head(g->sync, TSI_NEVER, until_ns);
 	else
 		tsi_sync_wait_room(g->sync, until_ns);
-	if (--g->waiters[view] == 0 && g->ring[view])
-		tsi_ring_want_gate(g->ring[view], TSI_NEVER);
+	g->waiters[view]--;
+	/* The base ring's writers may have stated what views wait for. */
+	for (unsigned i = 0; i < TSI_VIEWS; i++)
+		if (g->ring[i] && !g->waiters[i] && !g->waiters[0])
+			tsi_ring_want_gate(g->ring[i], TSI_NEVER);
 }
 
 static void finish_rings(struct tsi_gate *g, enum tsi_ring_state state,

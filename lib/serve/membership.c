@@ -55,13 +55,14 @@ void tsi_membership_init(struct tsi_membership *m,
 	m->c = *c;
 	for (unsigned i = 0; i < TSI_VIEWS; i++) {
 		m->view[i].reading = TSI_NEVER;
+		m->view[i].joint = TSI_NEVER;
 		m->view[i].generation = 1;
 	}
 	m->view[0].active = true;
 	m->view[0].capacity = c->capacity;
 	m->hold = m->kept = TSI_NEVER;
 	m->first_end = c->end;
-	tsi_membership_begin_at(&m->view[0], c->first);
+	tsi_membership_begin_at(m, &m->view[0], c->first);
 	m->greatest = m->last = m->furthest = c->first;
 }
 
@@ -70,7 +71,8 @@ void tsi_membership_hold(struct tsi_membership *m, uint64_t from)
 	struct tsi_view_state *base = &m->view[0];
 
 	m->furthest = max64(m->furthest, max64(base->claimed, from));
-	tsi_membership_begin_at(base, from);
+	tsi_membership_begin_at(m, base, from);
+	tsi_membership_jump_joint(m);
 	m->hold = m->greatest = m->last = from;
 	m->jumping = false;
 }
@@ -115,6 +117,7 @@ void tsi_membership_source(struct tsi_membership *m, unsigned view,
 	v->needs_base = needs_base;
 	if (v->active)
 		return;
+	v->with_base = false;
 	/* The ring is a new one. */
 	v->generation = 1;
 	v->since = 0;
@@ -139,7 +142,7 @@ static void open_views(struct tsi_membership *m, unsigned view, uint64_t start,
 		return;
 	open_views(m, v->source, start, opened);
 	v->active = true;
-	tsi_membership_begin_at(v, from);
+	tsi_membership_begin_at(m, v, from);
 	*opened |= 1u << view;
 }
 
@@ -257,6 +260,7 @@ static void close_views(struct tsi_membership *m, unsigned view)
 	for (unsigned i = 1; i < TSI_VIEWS; i++)
 		if (m->view[i].active && m->view[i].source == view)
 			return;
+	tsi_membership_end_joint(m, &m->view[view]);
 	m->view[view].active = false;
 	close_views(m, m->view[view].source);
 }
@@ -272,7 +276,7 @@ bool tsi_membership_fall_back_to_base(struct tsi_membership *m, unsigned view)
 	/* Samples that were claimed and never came have spoilt their slots. */
 	if (v->claimed > v->capacity)
 		v->base = max64(v->base, v->claimed - v->capacity);
-	v->claimed = v->head;
+	v->claimed = v->taken = v->head;
 	v->opening++;
 	v->reading = TSI_NEVER;
 	v->source = 0;
@@ -383,23 +387,51 @@ uint64_t tsi_membership_gate(const struct tsi_membership *m, unsigned view)
 	return gate;
 }
 
-uint64_t tsi_membership_limit(const struct tsi_membership *m, unsigned view)
+/* The first sample that a view has no room for, whatever its source has. */
+static uint64_t room(const struct tsi_membership *m, unsigned view)
 {
-	const struct tsi_view_state *v = &m->view[view];
-	uint64_t gate, limit;
+	uint64_t gate = min64(tsi_membership_gate(m, view),
+			      tsi_membership_pin(m, view));
 
-	if (!tsi_membership_needed(m) || !v->active ||
-	    (view == 0 && m->jumping) || !m->started)
-		return v->claimed;
-	gate = min64(tsi_membership_gate(m, view), tsi_membership_pin(m, view));
 	gate = min64(gate, tsi_membership_kept_start(m, view));
 	gate = min64(gate, tsi_membership_held_from(m));
 	/* There is a gate: an active view has a reader, or another active view
 	 * that is made of it, and of the base ring all are made. */
-	limit = gate + v->capacity;
+	return gate + m->view[view].capacity;
+}
+
+/* The first sample that some view that workers write has no room for; TSI_NEVER:
+ * workers write no view. */
+static uint64_t joint_limit(const struct tsi_membership *m)
+{
+	uint64_t limit = TSI_NEVER;
+
+	for (unsigned i = 1; i < TSI_VIEWS; i++)
+		if (tsi_membership_joint(m, i) != TSI_NEVER)
+			limit = min64(limit, room(m, i));
+	return limit;
+}
+
+bool tsi_membership_holds_base(const struct tsi_membership *m, unsigned view)
+{
+	return tsi_membership_joint(m, view) != TSI_NEVER &&
+	       room(m, view) <= m->view[0].claimed;
+}
+
+uint64_t tsi_membership_limit(const struct tsi_membership *m, unsigned view)
+{
+	const struct tsi_view_state *v = &m->view[view];
+	uint64_t limit;
+
+	if (!tsi_membership_needed(m) || !v->active ||
+	    (view == 0 && m->jumping) || !m->started)
+		return v->taken;
+	limit = room(m, view);
 	if (view)
-		limit = min64(limit, m->view[v->source].head);
-	return max64(min64(limit, m->c.end), v->claimed);
+		limit = min64(limit, min64(m->view[v->source].head, v->joint));
+	else
+		limit = min64(limit, joint_limit(m));
+	return max64(min64(limit, m->c.end), v->taken);
 }
 
 unsigned tsi_membership_claim(struct tsi_membership *m, unsigned view,
@@ -407,16 +439,20 @@ unsigned tsi_membership_claim(struct tsi_membership *m, unsigned view,
 {
 	uint64_t limit = tsi_membership_limit(m, view);
 	struct tsi_view_state *v = &m->view[view];
-	unsigned n = (unsigned)min64(limit - v->claimed, want);
+	unsigned n = (unsigned)min64(limit - v->taken, want);
 
-	*first = v->claimed;
-	v->claimed += n;
+	*first = v->taken;
+	v->taken += n;
+	v->claimed = max64(v->claimed, v->taken);
+	if (!view)
+		tsi_membership_claim_joint(m);
 	return n;
 }
 
 void tsi_membership_claimed_to(struct tsi_membership *m, uint64_t claimed)
 {
-	m->view[0].claimed = claimed;
+	m->view[0].claimed = m->view[0].taken = claimed;
+	tsi_membership_claim_joint(m);
 }
 
 void tsi_membership_reading(struct tsi_membership *m, unsigned view,
@@ -429,6 +465,8 @@ void tsi_membership_published(struct tsi_membership *m, unsigned view,
 			      uint64_t head)
 {
 	m->view[view].head = head;
+	if (!view)
+		tsi_membership_lead_joint(m);
 }
 
 bool tsi_membership_done(struct tsi_membership *m, unsigned view,
@@ -439,6 +477,7 @@ bool tsi_membership_done(struct tsi_membership *m, unsigned view,
 	if (!v->active || v->opening != opening || v->head != first)
 		return false;
 	v->head = head;
+	tsi_membership_follow_base(m, v);
 	return true;
 }
 
@@ -456,8 +495,9 @@ bool tsi_membership_apply_jump(struct tsi_membership *m)
 		/* The base alone can have to go back. */
 		if (!v->active || (i && v->head >= m->target))
 			continue;
-		tsi_membership_begin_at(v, m->target);
+		tsi_membership_begin_at(m, v, m->target);
 	}
+	tsi_membership_jump_joint(m);
 	return true;
 }
 
@@ -493,7 +533,7 @@ uint64_t tsi_membership_head(const struct tsi_membership *m, unsigned view)
 
 uint64_t tsi_membership_claimed(const struct tsi_membership *m, unsigned view)
 {
-	return m->view[view].claimed;
+	return m->view[view].taken;
 }
 
 uint32_t tsi_membership_opening(const struct tsi_membership *m, unsigned view)
@@ -503,14 +543,15 @@ uint32_t tsi_membership_opening(const struct tsi_membership *m, unsigned view)
 
 bool tsi_membership_may_claim(const struct tsi_membership *m, unsigned view)
 {
-	return tsi_membership_limit(m, view) > m->view[view].claimed;
+	return tsi_membership_limit(m, view) > m->view[view].taken;
 }
 
 bool tsi_membership_has_input(const struct tsi_membership *m, unsigned view)
 {
 	const struct tsi_view_state *v = &m->view[view];
 
-	return v->active && m->view[v->source].head > v->claimed;
+	return v->active && m->view[v->source].head > v->taken &&
+	       v->joint > v->taken;
 }
 
 bool tsi_membership_all_claimed(const struct tsi_membership *m)

@@ -13,6 +13,12 @@
  * view made of it is active.  A view whose source may be lost, because the
  * source is on another GPU, can fall back to the base ring, which therefore
  * keeps the samples that this view needs next.
+ *
+ * Workers may write a view of the base ring together with that ring: from the
+ * first sample on that isn't claimed yet when the view begins.  The view's stage
+ * makes the samples before that one, and then has nothing to do: the view's head
+ * moves with the base ring's.  No worker can claim a sample that has no room in
+ * such a view.
  */
 #ifndef TSI_SERVE_MEMBERSHIP_H
 #define TSI_SERVE_MEMBERSHIP_H
@@ -30,11 +36,17 @@
 struct tsi_view_state {
 	bool active;
 	bool needs_base; /* it can fall back to the base ring */
+	bool with_base;  /* workers write it, too, while it is active */
 	unsigned source; /* the view that it is made of */
 	uint64_t capacity;
 	uint64_t base;    /* first sequence number since it began or jumped */
 	uint64_t head;    /* first not yet published */
-	uint64_t claimed; /* first not yet handed out to be filled */
+	uint64_t claimed; /* first not yet handed out to be filled ... */
+	uint64_t taken;   /* ... and to its stage: the same, unless workers
+			   * write the view, too ... */
+	uint64_t joint;   /* ... from here on; TSI_NEVER: they don't */
+	uint64_t drained; /* when it ended last, workers had samples below this
+			   * one, and may write them until these are published */
 	uint64_t reading; /* first that its stage is reading; or TSI_NEVER */
 	uint32_t opening; /* changes when it begins anew: see done() */
 	/* Samples from since on are in half (generation - 1) & 1 of the ring,
@@ -153,6 +165,24 @@ uint64_t tsi_membership_epochs(const struct tsi_membership *m);
  */
 void tsi_membership_source(struct tsi_membership *m, unsigned view,
 			   unsigned source, uint64_t capacity, bool needs_base);
+
+/*
+ * After tsi_membership_source(), for a view of the base ring that is no smaller
+ * than that: workers write it, too.
+ */
+void tsi_membership_with_base(struct tsi_membership *m, unsigned view);
+
+/*
+ * The first sample of a view that workers write as they write the base ring's;
+ * TSI_NEVER: none.
+ */
+uint64_t tsi_membership_joint(const struct tsi_membership *m, unsigned view);
+
+/* Is the view one where the writer of the base ring waits for room? */
+bool tsi_membership_holds_base(const struct tsi_membership *m, unsigned view);
+
+/* Does no worker write into the ring of a view that has ended any more? */
+bool tsi_membership_drained(const struct tsi_membership *m, unsigned view);
 
 /*
  * The view's source is lost, and no samples are on their way from there: from
@@ -282,7 +312,8 @@ bool tsi_membership_next(const struct tsi_membership *m, unsigned *id);
 /* Does the view have a reader, or a view that is made from it? */
 bool tsi_membership_active(const struct tsi_membership *m, unsigned view);
 
-/* The first sample of a view that isn't published, or isn't handed out yet. */
+/* The first sample of a view that isn't published; or isn't handed out yet, to
+ * the view's stage or for the base ring. */
 uint64_t tsi_membership_head(const struct tsi_membership *m, unsigned view);
 uint64_t tsi_membership_claimed(const struct tsi_membership *m, unsigned view);
 

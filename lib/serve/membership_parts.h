@@ -66,7 +66,25 @@ bool tsi_membership_must_jump(const struct tsi_membership *m,
 			      const struct tsi_join *j, uint64_t start);
 
 /* A view, which no reader has, begins anew at from. */
-void tsi_membership_begin_at(struct tsi_view_state *v, uint64_t from);
+void tsi_membership_begin_at(struct tsi_membership *m, struct tsi_view_state *v,
+			     uint64_t from);
+
+/* ---- views that workers write with the base ring ---- */
+
+/* The view begins with what the base ring hands out next, or ends. */
+void tsi_membership_begin_joint(const struct tsi_membership *m,
+				struct tsi_view_state *v);
+void tsi_membership_end_joint(const struct tsi_membership *m,
+			      struct tsi_view_state *v);
+
+/* The base ring handed out samples; or has jumped, with nothing under way. */
+void tsi_membership_claim_joint(struct tsi_membership *m);
+void tsi_membership_jump_joint(struct tsi_membership *m);
+
+/* The view's stage, or the base ring, published samples. */
+void tsi_membership_follow_base(const struct tsi_membership *m,
+				struct tsi_view_state *v);
+void tsi_membership_lead_joint(struct tsi_membership *m);
 
 /* ---- membership.c ---- */
 

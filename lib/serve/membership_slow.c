@@ -41,9 +41,20 @@ static uint64_t full_at(const struct tsi_membership *m, unsigned view)
 	return gate + m->view[view].capacity;
 }
 
+/* Likewise, of the base ring: also those of the views that are written with it. */
+static uint64_t full_with_joint(const struct tsi_membership *m, unsigned view)
+{
+	uint64_t full = full_at(m, view);
+
+	for (unsigned i = 1; i < TSI_VIEWS && !view; i++)
+		if (tsi_membership_joint(m, i) != TSI_NEVER)
+			full = min64(full, full_at(m, i));
+	return full;
+}
+
 /* Mark the readers that keep a ring full, for which the waiter waits. */
-static void mark(const struct tsi_membership *m, unsigned view, int waiter,
-		 int slow[TSI_MAX_MEMBERS])
+static void mark_full(const struct tsi_membership *m, unsigned view, int waiter,
+		      int slow[TSI_MAX_MEMBERS])
 {
 	uint64_t gate = tsi_membership_gate(m, view);
 	uint64_t start = tsi_membership_kept_start(m, view);
@@ -70,8 +81,18 @@ static void mark(const struct tsi_membership *m, unsigned view, int waiter,
 
 		if (v->active && v->head <= gate &&
 		    (v->source == view || (view == 0 && v->needs_base)))
-			mark(m, i, waiter, slow);
+			mark_full(m, i, waiter, slow);
 	}
+}
+
+static void mark(const struct tsi_membership *m, unsigned view, int waiter,
+		 int slow[TSI_MAX_MEMBERS])
+{
+	mark_full(m, view, waiter, slow);
+	/* What has no room in a view isn't made for the base ring either. */
+	for (unsigned i = 1; i < TSI_VIEWS && !view; i++)
+		if (tsi_membership_joint(m, i) != TSI_NEVER)
+			mark_full(m, i, waiter, slow);
 }
 
 /* A reader waits for a head of its view: mark the readers to blame. */
@@ -84,7 +105,9 @@ static void blame(const struct tsi_membership *m, int waiter,
 	for (;;) {
 		const struct tsi_view_state *v = &m->view[view];
 
-		if (want > full_at(m, view) && v->claimed >= full_at(m, view))
+		uint64_t full = full_with_joint(m, view);
+
+		if (want > full && v->claimed >= full)
 			mark(m, view, waiter, slow);
 		if (!view || want <= m->view[v->source].head)
 			return;

@@ -532,13 +532,104 @@ int tsi_membership_forecast(const struct tsi_membership *m,
 	return 0;
 }
 
-void tsi_membership_begin_at(struct tsi_view_state *v, uint64_t from)
+void tsi_membership_begin_at(struct tsi_membership *m, struct tsi_view_state *v,
+			     uint64_t from)
 {
-	v->base = v->head = v->claimed = from;
+	v->base = v->head = v->claimed = v->taken = from;
 	v->opening++;
+	tsi_membership_begin_joint(m, v);
 	if (from >= v->since)
 		return;
 	/* It goes back: what is abandoned stays so, and all is in this half. */
 	v->generation += 2;
 	v->since = from;
+}
+
+/* ---- views that workers write together with the base ring ---- */
+
+/*
+ * When such a view begins, workers are making samples of the base ring that they
+ * claimed before, and don't write them into the view.  So workers write the view
+ * from the next sample on that is claimed (joint), and the view's stage makes
+ * those before.  When the stage has made them, the view's head is the base
+ * ring's.  While the view is active, no sample of the base ring can be claimed
+ * that the view has no room for.
+ *
+ * When the view ends, workers may still be writing samples into it that they
+ * claimed before.  All these are written once the base ring's head is beyond
+ * them.  If the view begins again before that, such a late write does no harm:
+ * the sample isn't below the base ring's head, so any other sample that gets its
+ * slot in the view is written later, by the stage, which follows that head, or by
+ * a worker, a whole ring later.
+ */
+static bool is_joint(const struct tsi_view_state *v)
+{
+	return v->active && v->joint != TSI_NEVER;
+}
+
+void tsi_membership_with_base(struct tsi_membership *m, unsigned view)
+{
+	m->view[view].with_base = true;
+}
+
+void tsi_membership_begin_joint(const struct tsi_membership *m,
+				struct tsi_view_state *v)
+{
+	if (!v->with_base)
+		return;
+	v->joint = max64(m->view[0].claimed, v->taken);
+	v->claimed = v->joint;
+}
+
+void tsi_membership_end_joint(const struct tsi_membership *m,
+			      struct tsi_view_state *v)
+{
+	if (v->joint != TSI_NEVER)
+		v->drained = max64(v->drained, m->view[0].claimed);
+	v->joint = TSI_NEVER;
+}
+
+void tsi_membership_claim_joint(struct tsi_membership *m)
+{
+	for (unsigned i = 1; i < TSI_VIEWS; i++)
+		if (is_joint(&m->view[i]))
+			m->view[i].claimed =
+				max64(m->view[i].claimed, m->view[0].claimed);
+}
+
+void tsi_membership_jump_joint(struct tsi_membership *m)
+{
+	for (unsigned i = 1; i < TSI_VIEWS; i++) {
+		m->view[i].drained = 0;
+		/* The base ring may have gone back. */
+		if (is_joint(&m->view[i]))
+			tsi_membership_begin_joint(m, &m->view[i]);
+	}
+}
+
+void tsi_membership_follow_base(const struct tsi_membership *m,
+				struct tsi_view_state *v)
+{
+	if (is_joint(v) && v->head >= v->joint)
+		v->head = max64(v->head, m->view[0].head);
+}
+
+void tsi_membership_lead_joint(struct tsi_membership *m)
+{
+	for (unsigned i = 1; i < TSI_VIEWS; i++)
+		tsi_membership_follow_base(m, &m->view[i]);
+}
+
+uint64_t tsi_membership_joint(const struct tsi_membership *m, unsigned view)
+{
+	const struct tsi_view_state *v = &m->view[view];
+
+	return is_joint(v) ? v->joint : TSI_NEVER;
+}
+
+bool tsi_membership_drained(const struct tsi_membership *m, unsigned view)
+{
+	const struct tsi_view_state *v = &m->view[view];
+
+	return !is_joint(v) && m->view[0].head >= v->drained;
 }

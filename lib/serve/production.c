@@ -130,6 +130,31 @@ static void stop(void *arg)
 	tsi_membership_claimed_to(p->membership, tsi_grant_close(&p->grant));
 }
 
+/*
+ * Say which views workers write.  A worker that has claimed a sample sees what
+ * was said before, since the grant is opened, or the lock given up, after this.
+ * A worker may also see what is said later: that it need not write the sample.
+ */
+static void state_views(struct tsi_production *p)
+{
+	uint32_t views = 0;
+
+	for (unsigned i = 1; i < TSI_VIEWS; i++) {
+		uint64_t joint = tsi_membership_joint(p->membership, i);
+
+		if (joint != TSI_NEVER)
+			views |= 1u << i;
+		/* Relaxed: the holder of the lock alone writes it. */
+		if (joint !=
+		    atomic_load_explicit(&p->joint[i], memory_order_relaxed))
+			atomic_store_explicit(&p->joint[i], joint,
+					      memory_order_relaxed);
+	}
+	/* Release pairs with tsi_production_views(): a worker that sees that a
+	 * view has begun again sees where it begins now. */
+	atomic_store_explicit(&p->views, views, memory_order_release);
+}
+
 /* Samples that may be claimed without the lock.  Also says from which head on
  * it is needed: the end of the stream, or the last one before a jump. */
 static uint64_t to_grant(struct tsi_production *p)
@@ -151,6 +176,7 @@ static bool give_up_lock(void *arg)
 	struct tsi_production *p = arg;
 	bool as_it_was = true;
 
+	state_views(p);
 	for (;;) {
 		uint64_t n = to_grant(p);
 		uint32_t turn = HELD;
@@ -165,6 +191,7 @@ static bool give_up_lock(void *arg)
 		look_again(p);
 		if (publish_head(p)) {
 			tsi_gate_base_moved(p->gate);
+			state_views(p);
 			as_it_was = false;
 		}
 	}
@@ -183,6 +210,8 @@ int tsi_production_init(struct tsi_production *p, uint64_t capacity,
 	p->capacity = capacity;
 	p->lock_at = TSI_NEVER;
 	tsi_grant_init(&p->grant, tsi_membership_claimed(m, 0));
+	for (unsigned i = 0; i < TSI_VIEWS; i++)
+		atomic_init(&p->joint[i], TSI_NEVER);
 	p->done = calloc(capacity, sizeof(*p->done));
 	if (!p->done)
 		return tsi_err(TSOCK_ENOMEM, "no memory for a ring of %llu",
@@ -209,6 +238,21 @@ unsigned tsi_production_claim(struct tsi_production *p, unsigned want,
 		return n;
 	tsi_sync_pass(p->sync);
 	return tsi_grant_take(&p->grant, want, first);
+}
+
+uint32_t tsi_production_views(const struct tsi_production *p, uint64_t s)
+{
+	/* Acquire pairs with state_views(). */
+	uint32_t all = atomic_load_explicit(&p->views, memory_order_acquire);
+	uint32_t views = 0;
+
+	for (unsigned i = 1; all >> i; i++)
+		/* Relaxed: ordered by the claim, or as above. */
+		if (all >> i & 1 &&
+		    s >= atomic_load_explicit(&p->joint[i],
+					      memory_order_relaxed))
+			views |= 1u << i;
+	return views;
 }
 
 void tsi_production_commit(struct tsi_production *p, uint64_t first,

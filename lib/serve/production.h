@@ -29,6 +29,9 @@ struct tsi_production {
 	uint64_t produced;
 	uint64_t lock_at; /* a head from there on needs the lock */
 	bool stopped;
+	/* The views that workers write, a bit for each, and from where on. */
+	_Atomic uint32_t views;
+	_Atomic uint64_t joint[TSI_VIEWS];
 	/* What claims, and what commits, write has a cache line of its own. */
 	uint8_t line[64];
 	struct tsi_grant grant;
@@ -55,6 +58,12 @@ void tsi_production_fini(struct tsi_production *p);
  */
 unsigned tsi_production_claim(struct tsi_production *p, unsigned want,
 			      uint64_t *first);
+
+/*
+ * The views, a bit for each, into which a worker writes this sample, too, which it
+ * has claimed and not committed.  A view that ends meanwhile may be among them.
+ */
+uint32_t tsi_production_views(const struct tsi_production *p, uint64_t s);
 
 /*
  * These samples are written.  Takes the lock where a view waits for them, a

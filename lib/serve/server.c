@@ -109,6 +109,12 @@ void *tsock_serve_slot(tsock_server *s, unsigned f, uint64_t seq)
 static void publish(struct tsock_server *s, uint64_t first, unsigned count)
 {
 	tsi_ring_mirror(tsi_gate_ring(&s->gate, 0), first, count);
+	for (uint64_t k = first; k < first + count; k++) {
+		uint32_t views = tsi_production_views(&s->production, k);
+
+		if (views)
+			tsi_view_table_convert(&s->views, views, k);
+	}
 	/* Non-temporal stores aren't ordered by a release alone. */
 	atomic_thread_fence(memory_order_seq_cst);
 	tsi_production_commit(&s->production, first, count);

@@ -34,6 +34,8 @@ void tsi_view_set_source(struct tsi_view *v, unsigned source,
 	v->kind = kind;
 	tsi_membership_source(v->table->membership, v->id, source,
 			      v->geometry.capacity, tsi_view_can_fall_back(v));
+	if (kind == TSI_STAGE_CONVERT && v->table->commit_views)
+		tsi_membership_with_base(v->table->membership, v->id);
 	/* The thread of the source may wait for the view's first samples. */
 	tsi_sync_wake_stages(v->table->sync);
 }
@@ -50,7 +52,9 @@ void tsi_view_publish(struct tsi_view *v, uint32_t opening, uint64_t first,
 	struct tsi_view_table *t = v->table;
 
 	if (tsi_membership_done(t->membership, v->id, opening, first, head)) {
-		tsi_ring_publish(&v->ring, head);
+		/* Workers may have published what follows. */
+		tsi_ring_publish(&v->ring,
+				 tsi_membership_head(t->membership, v->id));
 		if (tsi_membership_complete(t->membership, v->id))
 			tsi_ring_finish(&v->ring, TSI_RING_ENDED, NULL);
 		tsi_sync_wake_stages(t->sync);
@@ -184,15 +188,18 @@ bool tsi_view_await(const struct tsi_view *v, const struct tsi_view *o,
 	       o->age == age && o->kind == TSI_STAGE_UPLOAD;
 }
 
-/* The first head of the base ring that gives the view a sample.  None does to
- * a view without readers, or to one that is made of another view. */
+/* The first head of the base ring that gives the view's thread a sample.  None
+ * does where the view has no readers, is made of another view, or is written by
+ * the workers from there on. */
 static uint64_t next_input(const struct tsi_view *v)
 {
 	const struct tsi_membership *m = v->table->membership;
+	uint64_t next = tsi_membership_claimed(m, v->id);
 
-	if (v->source || !tsi_membership_active(m, v->id))
+	if (v->source || !tsi_membership_active(m, v->id) ||
+	    next >= tsi_membership_joint(m, v->id))
 		return TSI_NEVER;
-	return tsi_membership_claimed(m, v->id) + 1;
+	return next + 1;
 }
 
 void tsi_view_wait(const struct tsi_view *v)
@@ -238,7 +245,8 @@ void tsi_view_wait_for_several(const struct tsi_view *v)
 	uint64_t head, enough, want;
 
 	/* What isn't made of the base ring has its samples several at once. */
-	if (v->source || tsi_membership_has_input(t->membership, v->id)) {
+	if (next_input(v) == TSI_NEVER ||
+	    tsi_membership_has_input(t->membership, v->id)) {
 		tsi_view_wait(v);
 		return;
 	}
@@ -252,6 +260,16 @@ void tsi_view_wait_for_several(const struct tsi_view *v)
 bool tsi_view_pin_base(const struct tsi_view *v)
 {
 	return tsi_ring_pin(&v->table->pin, &v->table->view[0].ring, v->device);
+}
+
+void tsi_view_drain(const struct tsi_view *v)
+{
+	const struct tsi_view_table *t = v->table;
+
+	while (!t->closing && !tsi_membership_drained(t->membership, v->id))
+		tsi_sync_wait_head(t->sync,
+				   tsi_membership_head(t->membership, 0) + 1,
+				   INT64_MAX);
 }
 
 bool tsi_view_has_dependents(const struct tsi_view *v)

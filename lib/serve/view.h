@@ -3,8 +3,10 @@
  * view.h - one view: a ring made of another ring, for all its readers.
  *
  * A view has one more dtype, layout or place (a GPU) than the base ring; its
- * own thread (view_thread.c) fills it from its source.  The server's lock
- * guards every field, and is held when these functions are called.
+ * own thread (view_thread.c) fills it from its source.  If workers write a view
+ * in host memory, its thread makes only the samples that were claimed before the
+ * view began (membership_start.c).  The server's lock guards every field, and is
+ * held when these functions are called.
  */
 #ifndef TSI_SERVE_VIEW_H
 #define TSI_SERVE_VIEW_H
@@ -143,6 +145,12 @@ void tsi_view_wait_for_several(const struct tsi_view *v);
  * it is page-locked.
  */
 bool tsi_view_pin_base(const struct tsi_view *v);
+
+/*
+ * Wait until no worker writes into the ring of a view that has ended: until the
+ * samples are published that workers had claimed by then.
+ */
+void tsi_view_drain(const struct tsi_view *v);
 
 /* Does the thread of another view still use this one's ring? */
 bool tsi_view_has_dependents(const struct tsi_view *v);

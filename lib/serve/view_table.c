@@ -34,6 +34,7 @@ void tsi_view_table_init(struct tsi_view_table *t,
 	t->memory = o->memory;
 	t->gpu_memory = o->gpu_memory;
 	t->transport = o->gpu_transport;
+	t->commit_views = o->commit_views;
 	t->gpus.sync = sync;
 	t->copies.fanout = o->fanout;
 	tsi_ring_pin_init(&t->pin);
@@ -96,6 +97,16 @@ struct tsi_resident_held *tsi_view_table_written(struct tsi_view_table *t,
 						 uint64_t first, unsigned count)
 {
 	return tsi_residents_forget(t->residents, first, count);
+}
+
+void tsi_view_table_convert(struct tsi_view_table *t, uint32_t views,
+			    uint64_t s)
+{
+	/* The stage and the rings stay until this sample is published: the
+	 * view's thread waits for that (tsi_membership_drained()). */
+	for (unsigned i = 1; views >> i; i++)
+		if (views >> i & 1)
+			(void)tsi_stage_start(t->view[i].stage, 0, s, 1);
 }
 
 /* A ring that is being made, or destroyed, is its thread's. */
@@ -171,6 +182,7 @@ bool tsi_view_table_close(struct tsi_view_table *t)
 	int64_t until = tsi_now_ns() + CLOSE_NS;
 	unsigned left;
 
+	t->closing = true;
 	for (unsigned i = 1; i < TSI_VIEWS; i++)
 		if (t->view[i].has_thread &&
 		    t->view[i].phase != TSI_VIEW_BROKEN)

@@ -28,6 +28,8 @@ struct tsi_view_table {
 	struct tsi_view view[TSI_VIEWS]; /* the base ring's is the first */
 	uint64_t memory, gpu_memory;     /* limits, in bytes; 0: none */
 	uint32_t transport;              /* that alone is offered; or AUTO */
+	bool commit_views;               /* workers write views, too */
+	bool closing;                    /* no thread commits any more */
 	uint64_t made;                   /* views, so far */
 	struct tsi_gpu_table gpus;
 	struct tsi_gpu_copies copies;
@@ -61,6 +63,13 @@ int tsi_view_table_commit(struct tsi_view_table *t,
 struct tsi_resident_held *tsi_view_table_written(struct tsi_view_table *t,
 						 uint64_t first,
 						 unsigned count);
+
+/*
+ * Write a sample, which is in its slot of the base ring, into these views, a bit
+ * for each.  Without the lock; the sample is claimed.
+ */
+void tsi_view_table_convert(struct tsi_view_table *t, uint32_t views,
+			    uint64_t s);
 
 /* What all rings take together. */
 uint64_t tsi_view_table_bytes(const struct tsi_view_table *t);

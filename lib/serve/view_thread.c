@@ -321,6 +321,7 @@ void *tsi_view_thread_main(void *arg)
 	/* Views that are made of this one end first. */
 	while (tsi_view_has_dependents(v))
 		tsi_sync_wait_staged(t->sync, INT64_MAX);
+	tsi_view_drain(v);
 	tsi_sync_unlock(t->sync);
 	/* Freeing gigabytes takes a while, so the lock isn't held. */
 	if (tsi_view_broadcast_end(v)) {

@@ -355,11 +355,13 @@ static int check_memories(const struct tsi_options *o,
 int tsi_check_start(const struct tsi_options *o, struct tsi_pipeline_opts *p,
 		    struct tsock_geometry *g)
 {
+	unsigned cpus = tsi_limits_cpus("");
 	int err;
 
 	tsi_options_pipeline(o, p);
 	if (!p->threads)
-		p->threads = tsi_limits_cpus("");
+		p->threads = cpus;
+	p->convert = tsi_pool_converts(p->threads, cpus);
 	err = check_memories(o, p, g);
 	if (!err)
 		err = check_descriptors(p->threads, &p->open_files);

@@ -70,6 +70,7 @@ struct tsi_pipeline_opts {
 	uint64_t
 		image_cache; /* bytes of packed images kept in memory; 0: none */
 	unsigned threads;
+	bool convert;        /* they write views, too: tsi_pool_converts() */
 	unsigned open_files; /* tar files and the like that may stay open */
 	enum tsi_io_reader_kind io;
 	bool direct;         /* files are read past the page cache */

@@ -25,6 +25,10 @@
 /* Samples without an image that are claimed at once, and their bytes. */
 #define RUN_BYTES (256 << 10)
 
+/* Workers that decode as much as the thread of a float32 view converts: 690 us
+ * an image of 224 pixels, or 285 us from the cache, against 25 to 54 us. */
+#define ONE_VIEW_FEEDS 16
+
 struct thread {
 	struct tsi_pool *pool;
 	unsigned number; /* works while it is below the pool's limit */
@@ -288,6 +292,11 @@ static int check_images(const struct tsi_pool_opts *o,
 		       "the data set was written again, and its samples %s "
 		       "images now: start the stream again",
 		       o->schema->image < 0 ? "have" : "have no");
+}
+
+bool tsi_pool_converts(unsigned threads, unsigned cpus)
+{
+	return threads >= cpus || threads >= ONE_VIEW_FEEDS;
 }
 
 int tsi_pool_create(struct tsi_sampler *s, const struct tsi_pool_opts *opts,

@@ -44,6 +44,13 @@ struct tsi_pool_opts {
 };
 
 /*
+ * Should so many workers convert samples for views themselves (commit_views in
+ * serve.h)?  Not while a CPU is left for a view's thread, as long as that
+ * thread keeps up with them.
+ */
+bool tsi_pool_converts(unsigned threads, unsigned cpus);
+
+/*
  * Make the workers, each with a file reader and a decoder, or with neither
  * where samples have no image.
  */

@@ -58,6 +58,7 @@ static void serve_opts(const struct tsi_pipeline_opts *o,
 	out->gpu_memory = o->gpu_memory;
 	out->fanout = o->fanout;
 	out->gpu_transport = o->gpu_transport;
+	out->commit_views = o->convert;
 	out->shard = o->part.first;
 	out->shard_ranks = o->part.ranks;
 	out->shards = o->part.world;

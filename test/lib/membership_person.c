@@ -7,7 +7,7 @@
 /* ---- what a tail wakes ---- */
 
 struct wants {
-	bool asleep;
+	bool asleep, holds_base;
 	uint64_t gate, front;
 };
 
@@ -31,6 +31,16 @@ static bool rings(const struct wants *a, unsigned ring, const struct person *q,
 	return made_of(q->view, ring) && old <= start && start < now;
 }
 
+/* The base ring's writer states what a view that it writes, too, waits for. */
+static bool rings_joint(const struct wants a[RINGS], const struct person *q,
+			uint64_t start, uint64_t old)
+{
+	for (unsigned v = 1; v < RINGS; v++)
+		if (a[v].holds_base && rings(&a[v], v, q, start, old, q->seen))
+			return true;
+	return false;
+}
+
 void person_refresh(struct person *q)
 {
 	struct wants a[RINGS];
@@ -40,8 +50,8 @@ void person_refresh(struct person *q)
 		return;
 	for (unsigned v = 0; v < RINGS; v++) {
 		a[v].asleep = world.m.view[v].active &&
-			      tsi_membership_limit(&world.m, v) ==
-				      world.m.view[v].claimed;
+			      !tsi_membership_may_claim(&world.m, v);
+		a[v].holds_base = tsi_membership_holds_base(&world.m, v);
 		tsi_membership_waits(&world.m, v, &a[v].gate, &a[v].front);
 	}
 	start = tsi_membership_next_start(&world.m, q->view);
@@ -49,8 +59,9 @@ void person_refresh(struct person *q)
 	q->seen = q->tail;
 	for (unsigned v = 0; v < RINGS; v++)
 		if (a[v].asleep && world.m.view[v].active &&
-		    tsi_membership_limit(&world.m, v) > world.m.view[v].claimed)
-			check(rings(&a[v], v, q, start, old, q->seen));
+		    tsi_membership_may_claim(&world.m, v))
+			check(rings(&a[v], v, q, start, old, q->seen) ||
+			      (!v && rings_joint(a, q, start, old)));
 }
 
 /* ---- leaving ---- */

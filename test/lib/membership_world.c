@@ -37,13 +37,17 @@ static void make_membership(void)
 	tsi_membership_source(&world.m, 3, 2, world.cap[3], false);
 	tsi_membership_source(&world.m, 4, 1, world.cap[4], true);
 	tsi_membership_source(&world.m, 5, 4, world.cap[5], false);
+	for (unsigned v = 1; v <= 2; v++)
+		if (world.with_base & 1u << v)
+			tsi_membership_with_base(&world.m, v);
 }
 
-void world_make(uint64_t seed, bool detaches)
+void world_make(uint64_t seed, bool detaches, unsigned with_base)
 {
 	memset(&world, 0, sizeof(world));
 	world.seed = seed;
 	world.detaches = detaches;
+	world.with_base = with_base;
 	world.rng = seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
 	world.c = 8 + world_random(MOST_C - 8);
 	world.w = 1 + world_random(world.c / 2);
@@ -136,6 +140,58 @@ static void check_overwrite(unsigned view, uint64_t s)
 
 /* ---- the producer ---- */
 
+/* What is published in a view is there, as far as it can't be overwritten. */
+static void check_view(unsigned v)
+{
+	const struct tsi_view_state *view = &world.m.view[v];
+
+	for (uint64_t s = view->base; view->active && s < view->head; s++)
+		if (s + world.cap[v] >= view->claimed)
+			check(*world_slot(v, s) == s);
+}
+
+/* Do workers write this sample into the view? */
+static bool is_joint(unsigned v, uint64_t s)
+{
+	return s >= tsi_membership_joint(&world.m, v);
+}
+
+/* From now on a worker may write it, into the views that it is told of. */
+static unsigned begin_views(uint64_t s)
+{
+	unsigned views = 0;
+
+	for (unsigned v = 1; v < RINGS; v++) {
+		if (!is_joint(v, s))
+			continue;
+		check_overwrite(v, s);
+		*world_slot(v, s) = SPOILT;
+		views |= 1u << v;
+	}
+	return views;
+}
+
+/*
+ * A worker has written it.  A view may have ended since the sample was handed
+ * out, and begun again: then the worker may know that, or not, or have known it
+ * too late.
+ */
+static void write_views(uint64_t s, unsigned views)
+{
+	for (unsigned v = 1; v < RINGS; v++) {
+		if (views & 1u << v && is_joint(v, s)) {
+			*world_slot(v, s) = s;
+		} else if (views & 1u << v && world_random(2)) {
+			check(!tsi_membership_drained(&world.m, v));
+			check_abandoned(v, s);
+			*world_slot(v, s) = SPOILT;
+			check_view(v);
+		} else {
+			check(!is_joint(v, s));
+		}
+	}
+}
+
 void world_claim(void)
 {
 	uint64_t first;
@@ -146,6 +202,7 @@ void world_claim(void)
 	for (unsigned i = 0; i < n; i++) {
 		check_overwrite(0, first + i);
 		*world_slot(0, first + i) = first + i;
+		world.views[world.npending] = begin_views(first + i);
 		world.pending[world.npending] = first + i;
 		world.written[world.npending++] = false;
 	}
@@ -158,11 +215,14 @@ void world_claim(void)
 
 void world_publish(void)
 {
-	unsigned done = 0;
+	unsigned done = 0, i;
 
 	if (!world.npending)
 		return;
-	world.written[world_random(world.npending)] = true;
+	i = (unsigned)world_random(world.npending);
+	if (!world.written[i])
+		write_views(world.pending[i], world.views[i]);
+	world.written[i] = true;
 	while (done < world.npending && world.written[done])
 		done++;
 	if (done) {
@@ -173,8 +233,12 @@ void world_publish(void)
 			world.npending * sizeof(world.pending[0]));
 		memmove(world.written, world.written + done,
 			world.npending * sizeof(world.written[0]));
+		memmove(world.views, world.views + done,
+			world.npending * sizeof(world.views[0]));
 	}
 	tsi_membership_apply_jump(&world.m);
+	for (unsigned v = 1; v < RINGS; v++)
+		check_view(v);
 }
 
 void world_state_reading(unsigned v)
@@ -222,9 +286,5 @@ void world_stage_end(unsigned v)
 	world_state_reading(v);
 	(void)tsi_membership_done(&world.m, v, r.opening, r.first,
 				  r.first + r.n);
-	if (world.m.view[v].active)
-		for (uint64_t s = world.m.view[v].base;
-		     s < world.m.view[v].head; s++)
-			if (s + world.cap[v] >= world.m.view[v].claimed)
-				check(*world_slot(v, s) == s);
+	check_view(v);
 }

@@ -3,7 +3,8 @@
  * membership_world.h - a model of a stream, for random schedules: the
  * producer's side.  It knows what is in every slot of every ring.
  *
- * A base ring, views, and views made of views; stages with one lane or two;
+ * A base ring, views, some of which workers write, too, and views made of views;
+ * stages with one lane or two;
  * readers that join in every way, leave between epochs or hold, break off, skip
  * short batches, and die; tails that the producer sees late; streams that end;
  * readers that are stopped between any two steps, detached, and go on, also when
@@ -71,6 +72,8 @@ struct world {
 	uint64_t slot[PRODUCERS][RINGS][2][MOST_CAP];
 	uint64_t pending[MOST_C * 2]; /* claimed, unpublished, by order */
 	bool written[MOST_C * 2];
+	unsigned views[MOST_C * 2]; /* that are written with it, a bit each */
+	unsigned with_base;         /* the views that may be among these */
 	unsigned npending;
 	struct run run[RINGS][2]; /* under way in a stage, the oldest first */
 	unsigned nruns[RINGS], lanes[RINGS];
@@ -94,8 +97,11 @@ extern struct world world;
 		} \
 	} while (0)
 
-/* Another world, of this seed alone; in some, readers may be detached. */
-void world_make(uint64_t seed, bool detaches);
+/*
+ * Another world, of this seed alone; in some, readers may be detached.  with_base
+ * has a bit for each view, of 1 and 2, that workers write, too.
+ */
+void world_make(uint64_t seed, bool detaches, unsigned with_base);
 
 /*
  * The producer dies, and is started again: nothing is in the rings, and all

@@ -296,6 +296,11 @@ void tsi_ring_publish(struct tsi_ring *r, uint64_t head)
 	moment();
 }
 
+uint64_t tsi_ring_head(const struct tsi_ring *r)
+{
+	return ring_of(r)->head;
+}
+
 void tsi_ring_set_generation(struct tsi_ring *r, uint32_t generation,
 			     uint64_t since)
 {

@@ -94,6 +94,7 @@ tsock_server *stream_serve(const struct source *src)
 	o.classes = src->classes;
 	o.nclasses = src->nclasses;
 	o.resumable = src->identity != NULL;
+	o.commit_views = !src->view_threads;
 	if (tsock_serve_open(src->name, &o, &s))
 		die("serve: %s", tsock_errmsg());
 	return s;

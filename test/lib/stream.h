@@ -24,6 +24,9 @@ struct source {
 	uint32_t fanout, gpu_transport;
 	uint64_t memory, gpu_memory;
 	bool sequential;
+	/* Views are filled by their threads, and the base ring is ahead of them
+	 * by up to a ring; else the workers write views, too. */
+	bool view_threads;
 	const char *identity; /* resumable by it; NULL: it isn't */
 	const char *const *classes;
 	uint32_t nclasses;

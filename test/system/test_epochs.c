@@ -16,7 +16,8 @@ static const struct source stated = { .name = "stated",
 				      .ring = 128,
 				      .max_batch = 16,
 				      .payload = 16,
-				      .image = SIDE };
+				      .image = SIDE,
+				      .view_threads = true };
 
 /* A consumer of float32 images, which are a view of the stream. */
 static tsock *connect_floats(const struct source *src, uint32_t batch,
@@ -77,6 +78,7 @@ static void a_lone_reader_of_a_view_that_leaves_gets_every_epoch(void **state)
 			      .max_batch = 16,
 			      .payload = 16,
 			      .image = SIDE,
+			      .view_threads = true,
 			      .sequential = true,
 			      .epochs = 6 };
 	pid_t producer = stream_start_producer(&src);
@@ -121,7 +123,8 @@ static void who_joins_near_an_epochs_end_gets_the_next(void **state)
 			      .ring = 256,
 			      .max_batch = 16,
 			      .payload = 16,
-			      .image = SIDE };
+			      .image = SIDE,
+			      .view_threads = true };
 	struct reader plain = { .src = &src, .batch = 16 };
 	pid_t producer = stream_start_producer(&src);
 	tsock *view = connect_floats(&src, 16, TSOCK_BETWEEN_HOLD);

@@ -255,6 +255,17 @@ static void consumers_are_told_of_a_file_that_is_read_slowly(void **state)
 		wait_a_little(&waited);
 }
 
+static void workers_convert_unless_a_cpu_is_left_for_views(void **state)
+{
+	(void)state;
+	assert_false(tsi_pool_converts(1, 2));
+	assert_true(tsi_pool_converts(1, 1));
+	assert_true(tsi_pool_converts(2, 2));
+	assert_false(tsi_pool_converts(15, 128));
+	/* More than one thread can convert for. */
+	assert_true(tsi_pool_converts(16, 128));
+}
+
 #define with_a_stream(test) \
 	cmocka_unit_test_setup_teardown(test, start_stream, stop_stream)
 
@@ -269,6 +280,8 @@ int main(void)
 		with_a_stream(a_pool_is_closed_with_workers_parked),
 		with_a_stream(the_next_epochs_are_made_before_this_one_is_over),
 		with_a_stream(consumers_are_told_of_a_file_that_is_read_slowly),
+		cmocka_unit_test(
+			workers_convert_unless_a_cpu_is_left_for_views),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -213,7 +213,7 @@ class ServeOpts(Sized):
         ("identity", c_char_p),
         ("first_epoch", c_uint64),
         ("min_wait_ms", c_uint32),
-        ("reserved", c_uint32),
+        ("commit_views", c_uint32),
         ("bad_files", c_uint64),
         ("table", c_void_p),
         ("table_arg", c_void_p),
