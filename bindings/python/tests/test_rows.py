@@ -143,6 +143,20 @@ def test_arrays_of_pixels_are_read_by_no_reader_of_files(tmp_path, rng):
     assert "files by memory mapping; ring" in said
 
 
+def test_fields_that_nobody_asks_for_are_named(tmp_path, stream, rng, caplog):
+    pixels = rng.integers(0, 256, (3, 4, 4, 3), dtype="u1")
+    emb = rng.standard_normal((3, 5)).astype("f4")
+    np.savez(tmp_path / "a.npz", images=pixels, labels=np.arange(3), emb=emb)
+    caplog.set_level("INFO", "tsock")
+    for more in {}, {"fields": ("image", "label", "emb")}:
+        loader = stream(tmp_path / "a.npz", dataset="npy", **more)
+        assert len(next(iter(loader))) == 2 + len(more)
+    said = [r.getMessage() for r in caplog.records if "lack" in r.getMessage()]
+    assert len(said) == 1
+    assert "also has emb, which" in said[0]
+    assert "fields=('image', 'label', 'emb')" in said[0]
+
+
 @pytest.mark.parametrize("planar", [False, True])
 def test_a_recipe_need_not_say_the_size_that_all_images_have(
     tmp_path, stream, rng, planar

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from ctypes import byref
 from typing import Optional, Sequence
@@ -13,6 +14,7 @@ from .launch import log_of
 from .parts import PartOf
 
 _lib = _ffi.lib
+_log = logging.getLogger("tsock")
 
 # What has to be asked for, and by which of the producer's options.
 _ASKED = {
@@ -96,10 +98,20 @@ class About:
         """The fields of a batch if none are chosen: these names of samples
         with an image, else all that the data set has."""
         there = [f.name.decode("utf-8", "replace") for f in self.fields]
-        if "image" in there:
-            return names
         own = ("index", *_ASKED)
-        return tuple(name for name in there if name not in own)
+        if "image" not in there:
+            return tuple(name for name in there if name not in own)
+        made = (*names, *own, "box", "draws")
+        unread = tuple(name for name in there if name not in made)
+        if unread:
+            _log.info(
+                "stream %r also has %s, which batches lack: fields=%r gives "
+                "them",
+                self.name,
+                ", ".join(unread),
+                names + unread,
+            )
+        return names
 
     def with_lengths(self, names: Sequence[str]) -> list[str]:
         """These fields, and behind them the lengths of ragged ones."""
