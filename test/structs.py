@@ -110,6 +110,7 @@ VALUES = {
     "tsi_rows_schema": "what --schema says",
     "tsi_samples": "what samples of a data set are",
     "tsi_slots": "where the fields of a sample go",
+    "tsi_wav": "what the head of a WAV file says",
 }
 
 
