@@ -2,7 +2,8 @@
 /*
  * memfd.c - shared memory that has no name and that nobody can cut short.
  *
- * Nothing here runs once the data flows.
+ * Once the data flows, nothing here runs but tsi_memfd_reserve(), until all
+ * memory has been written once.
  */
 #include "base/memfd.h"
 
@@ -11,6 +12,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -32,7 +34,17 @@
 #define TMPFS_MAGIC 0x01021994
 #endif
 
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
+#endif
+
 #define MIB ((size_t)1 << 20)
+
+/*
+ * Bytes of this process's memory made with TSI_MEM_LATER that aren't reserved
+ * yet.  The kernel counts them as free.
+ */
+static _Atomic uint64_t promised;
 
 static int seals_for(int flags)
 {
@@ -50,9 +62,10 @@ static double in_mb(uint64_t bytes)
 /*
  * A memory cgroup answers a reservation beyond its limit with SIGKILL, so the
  * limit is read first.  A sixteenth is added for page tables, here and in the
- * consumers, and for what the process needs besides.
+ * consumers, and for what the process needs besides.  taken: bytes that are
+ * spoken for, but not reserved yet.
  */
-static int enough_memory(const char *label, size_t len)
+static int enough_memory(const char *label, size_t len, uint64_t taken)
 {
 	uint64_t need = len + len / 16, have;
 	char limiter[4200];
@@ -62,6 +75,7 @@ static int enough_memory(const char *label, size_t len)
 		return 0;
 	if (tsi_limits_memory("", &have, limiter, sizeof(limiter)))
 		return 0;
+	have -= taken < have ? taken : have;
 	if (need <= have)
 		return 0;
 	return tsi_err(TSOCK_ENOMEM,
@@ -147,11 +161,11 @@ static int reserve(int fd, const char *label, size_t at, size_t len)
 /* A hole has its length before it is sealed, and its pages later. */
 static int reserve_first(int fd, const char *label, size_t len, int flags)
 {
-	if (!(flags & TSI_MEM_HALF))
+	if (!(flags & (TSI_MEM_HALF | TSI_MEM_LATER)))
 		return reserve(fd, label, 0, len);
 	if (ftruncate(fd, (off_t)len))
 		return tsi_err_sys("make %.1f MB for %s", in_mb(len), label);
-	return reserve(fd, label, 0, len / 2);
+	return flags & TSI_MEM_LATER ? 0 : reserve(fd, label, 0, len / 2);
 }
 
 static int seal(int fd, const char *label, int flags)
@@ -178,21 +192,21 @@ int tsi_memfd_create(const char *label, size_t len, int flags,
 			       label, len);
 	err = within_file_size(label, len);
 	if (!err)
-		err = enough_memory(label,
-				    flags & TSI_MEM_HALF ? len / 2 : len);
+		err = enough_memory(label, flags & TSI_MEM_HALF ? len / 2 : len,
+				    atomic_load(&promised));
 	if (!err)
 		err = open_memfd(label, &m.fd);
 	if (err)
 		return err;
-	err = reserve_first(m.fd, label, len, flags);
-	if (err)
-		goto err_close;
 	/* Before the seal: later no new writable mapping can be made. */
 	m.base = mmap(NULL, len, prot, MAP_SHARED, m.fd, 0);
 	if (m.base == MAP_FAILED) {
 		err = tsi_err_sys("map %.1f MB for %s", in_mb(len), label);
 		goto err_close;
 	}
+	err = reserve_first(m.fd, label, len, flags);
+	if (err)
+		goto err_unmap;
 	/* A forked child would still write through it, seal or no seal. */
 	if (madvise(m.base, len, MADV_DONTFORK)) {
 		err = tsi_err_sys("madvise %s", label);
@@ -201,6 +215,8 @@ int tsi_memfd_create(const char *label, size_t len, int flags,
 	err = seal(m.fd, label, flags);
 	if (err)
 		goto err_unmap;
+	if (flags & TSI_MEM_LATER)
+		atomic_fetch_add(&promised, len);
 	*out = m;
 	return 0;
 
@@ -214,9 +230,20 @@ err_close:
 int tsi_memfd_reserve(const struct tsi_memfd *m, const char *label, size_t at,
 		      size_t n)
 {
-	int err = enough_memory(label, n);
+	int err = enough_memory(label, n, 0);
 
-	return err ? err : reserve(m->fd, label, at, n);
+	if (err)
+		return err;
+	/* Only a write through the mapping makes huge pages where they have to
+	 * be asked for.  What it doesn't do, reserve() does, or says why not. */
+	if (m->base)
+		madvise((char *)m->base + at, n, MADV_POPULATE_WRITE);
+	return reserve(m->fd, label, at, n);
+}
+
+void tsi_memfd_came(uint64_t n)
+{
+	atomic_fetch_sub(&promised, n);
 }
 
 void tsi_memfd_close(struct tsi_memfd *m)
@@ -232,7 +259,9 @@ int tsi_memfd_check(int fd, size_t len, int flags, const char *what)
 {
 	int need = seals_for(flags);
 	int seals = fcntl(fd, F_GET_SEALS);
-	size_t there = flags & TSI_MEM_HALF ? len / 2 : len;
+	size_t there = flags & TSI_MEM_LATER  ? 0
+		       : flags & TSI_MEM_HALF ? len / 2
+					      : len;
 	struct statfs fs;
 	struct stat st;
 

@@ -2,8 +2,8 @@
 /*
  * memfd.h - shared memory that has no name and that nobody can cut short.
  *
- * The process that makes the memory first reserves every page, so that too
- * little memory is an error here and not a SIGBUS or SIGKILL later.  Then the
+ * The process that makes the memory reserves every page before it is used, so
+ * that too little memory is an error here and not a SIGBUS or SIGKILL later.  Then the
  * memory is sealed, so that no process with the descriptor can resize it (a
  * SIGBUS in all others) or, but for a page meant for that process, write into
  * it.
@@ -12,12 +12,16 @@
 #define TSI_BASE_MEMFD_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 enum {
 	/* A page that its consumer writes and its maker only reads. */
 	TSI_MEM_PEER_WRITES = 1,
 	/* Only the first half is reserved; the rest is when it is needed. */
 	TSI_MEM_HALF = 2,
+	/* Nothing is reserved before it is needed, but it counts as taken for
+	 * all memory that is made meanwhile. */
+	TSI_MEM_LATER = 4,
 };
 
 struct tsi_memfd {
@@ -36,11 +40,14 @@ int tsi_memfd_create(const char *label, size_t len, int flags,
 		     struct tsi_memfd *out);
 
 /*
- * Reserve n bytes from at on, within the half that TSI_MEM_HALF left out, and
- * for good.  Fails as tsi_memfd_create() does.
+ * Reserve n bytes from at on, within what TSI_MEM_HALF or TSI_MEM_LATER left
+ * out, and for good.  Any thread.  Fails as tsi_memfd_create() does.
  */
 int tsi_memfd_reserve(const struct tsi_memfd *m, const char *label, size_t at,
 		      size_t n);
+
+/* So many bytes made with TSI_MEM_LATER are there now, or won't be needed. */
+void tsi_memfd_came(uint64_t n);
 
 /* Where it is mapped, NULL: nowhere; and the descriptor. */
 static inline void *tsi_memfd_base(const struct tsi_memfd *m)

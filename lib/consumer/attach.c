@@ -164,7 +164,10 @@ static int check_ring(const struct tsi_attach *a, const struct delivery *d)
 		err = tsi_memfd_check(
 			d->passed.fd[3 + i],
 			tsi_geometry_map_bytes(r, i) * (r->two_halves ? 2 : 1),
-			r->two_halves ? TSI_MEM_HALF : 0, a->field[i].name);
+			(r->two_halves ? TSI_MEM_HALF : 0) |
+				(tsi_geometry_comes_later(r, i) ? TSI_MEM_LATER
+								: 0),
+			a->field[i].name);
 		if (err)
 			return err;
 	}

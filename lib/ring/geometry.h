@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "ring/layout.h"
+#include "ring/pages.h"
 
 struct tsi_geometry {
 	uint64_t capacity, join_window, max_batch, bytes;
@@ -101,6 +102,13 @@ static inline uint64_t tsi_geometry_map_bytes(const struct tsi_geometry *g,
 					      unsigned i)
 {
 	return g->field[i].map_bytes;
+}
+
+/* Is its memory on the host reserved as it is first written? */
+static inline bool tsi_geometry_comes_later(const struct tsi_geometry *g,
+					    unsigned i)
+{
+	return !g->two_halves && tsi_pages_come_later(g->field[i].map_bytes);
 }
 
 /* Samples that its margin repeats; 0: its memory is mapped twice in a row. */

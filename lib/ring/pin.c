@@ -30,12 +30,13 @@ void tsi_ring_pin_init(struct tsi_ring_pin *p)
 }
 
 /* Without the lock. */
-static enum tsi_ring_pin_state pin_fields(const struct tsi_ring *r,
-					  unsigned device)
+static enum tsi_ring_pin_state pin_fields(struct tsi_ring *r, unsigned device)
 {
+	int err = tsi_ring_make_room(r, 0, tsi_ring_capacity(r));
+
 	for (unsigned i = 0; i < tsi_ring_nfields(r); i++) {
-		if (!tsi_gpu_pin(device, tsi_ring_at(r, i, 0),
-				 tsi_ring_map_bytes(r, i)))
+		if (!err && !tsi_gpu_pin(device, tsi_ring_at(r, i, 0),
+					 tsi_ring_map_bytes(r, i)))
 			continue;
 		tsi_log(TSOCK_LOG_WARN,
 			"the ring can't be page-locked: copies to GPUs are "
@@ -47,8 +48,7 @@ static enum tsi_ring_pin_state pin_fields(const struct tsi_ring *r,
 }
 
 /* These two with the lock held. */
-static void pin(struct tsi_ring_pin *p, const struct tsi_ring *r,
-		unsigned device)
+static void pin(struct tsi_ring_pin *p, struct tsi_ring *r, unsigned device)
 {
 	enum tsi_ring_pin_state state;
 
@@ -76,8 +76,7 @@ static bool wait_for_pin(struct tsi_ring_pin *p)
 	return false;
 }
 
-bool tsi_ring_pin(struct tsi_ring_pin *p, const struct tsi_ring *r,
-		  unsigned device)
+bool tsi_ring_pin(struct tsi_ring_pin *p, struct tsi_ring *r, unsigned device)
 {
 	bool pinned, waited = true;
 

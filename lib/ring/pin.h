@@ -28,13 +28,12 @@ struct tsi_ring_pin {
 void tsi_ring_pin_init(struct tsi_ring_pin *p);
 
 /*
- * Page-lock the ring, at the first call, by way of the GPU that asks; true if
+ * Page-lock the ring, all of it, at the first call, by way of the GPU that asks; true if
  * it is page-locked.  A failure is logged, and not tried again: copies are
  * slower, nothing more.  Threads may call this at once: they wait for the first
  * of them, but not for ever, since its GPU may hang.
  */
-bool tsi_ring_pin(struct tsi_ring_pin *p, const struct tsi_ring *r,
-		  unsigned device);
+bool tsi_ring_pin(struct tsi_ring_pin *p, struct tsi_ring *r, unsigned device);
 
 /* For tests: how long they wait. */
 void tsi_ring_pin_limit(unsigned ms);

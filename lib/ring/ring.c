@@ -2,8 +2,9 @@
 /*
  * ring.c - sample slots in shared memory: one writer, many readers.
  *
- * After a ring's creation the only system call here is the one that wakes a
- * sleeping reader; no function locks, allocates or logs.  The caller lets one
+ * After a ring's creation the only system calls here are the one that wakes a
+ * sleeping reader, and those of the first writes, which reserve the pages; no
+ * function locks, allocates or logs.  The caller lets one
  * thread at a time publish.
  */
 #include "ring/ring.h"
@@ -12,6 +13,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/sequence.h"
 #include "ring/futex.h"
 #include "ring/header.h"
 #include "ring/tail_page.h"
@@ -56,8 +58,10 @@ static int create_field(struct tsi_ring *r, const struct tsi_geometry *g,
 			enum tsock_transport transport)
 {
 	size_t len = tsi_geometry_map_bytes(g, i);
-	bool two = g->two_halves;
+	bool two = g->two_halves, later = tsi_geometry_comes_later(g, i);
+	int flags = (two ? TSI_MEM_HALF : 0) | (later ? TSI_MEM_LATER : 0);
 	char label[48];
+	int err;
 
 	if (r->on_gpu)
 		return tsi_gpu_mem_create(device, transport,
@@ -65,8 +69,15 @@ static int create_field(struct tsi_ring *r, const struct tsi_geometry *g,
 					  &r->gpu[i]);
 	snprintf(label, sizeof(label), "tsock-%s",
 		 tsi_geometry_field(g, i)->name);
-	return tsi_memfd_create(label, two ? 2 * len : len,
-				two ? TSI_MEM_HALF : 0, &r->data[i]);
+	err = tsi_memfd_create(label, two ? 2 * len : len, flags, &r->data[i]);
+	if (err || !later)
+		return err;
+	err = tsi_pages_init(&r->pages[i], len);
+	if (err) {
+		tsi_memfd_came(len);
+		tsi_memfd_close(&r->data[i]);
+	}
+	return err;
 }
 
 static void close_field(struct tsi_ring *r, unsigned i)
@@ -75,6 +86,7 @@ static void close_field(struct tsi_ring *r, unsigned i)
 		tsi_gpu_mem_close(&r->gpu[i]);
 	else
 		tsi_memfd_close(&r->data[i]);
+	tsi_pages_fini(&r->pages[i]);
 }
 
 /* In host memory device and transport say nothing. */
@@ -219,6 +231,39 @@ void tsi_ring_mirror(struct tsi_ring *r, uint64_t first, unsigned count)
 				       tsi_ring_bytes(r, i, 1));
 		}
 	}
+}
+
+/* Slots from ... on of a field, and the margin's copies of them. */
+static int make_room(struct tsi_ring *r, unsigned f, uint64_t slot, uint64_t n)
+{
+	const struct tsock_field *field = tsi_ring_field(r, f);
+	uint64_t bytes = tsi_ring_bytes(r, f, 1);
+	uint64_t margin = tsi_ring_margin(r, f);
+	int err = tsi_pages_need(&r->pages[f], &r->data[f], field->name,
+				 slot * bytes, n * bytes);
+
+	if (err || slot >= margin)
+		return err;
+	return tsi_pages_need(&r->pages[f], &r->data[f], field->name,
+			      (tsi_ring_capacity(r) + slot) * bytes,
+			      min64(n, margin - slot) * bytes);
+}
+
+int tsi_ring_make_room(struct tsi_ring *r, uint64_t first, uint64_t count)
+{
+	uint64_t capacity = tsi_ring_capacity(r);
+	uint64_t slot = first % capacity, n = min64(count, capacity);
+	uint64_t before_end = min64(n, capacity - slot);
+	int err = 0;
+
+	for (unsigned f = 0; f < r->geometry.nfields && !err; f++) {
+		if (tsi_pages_are_there(&r->pages[f]))
+			continue;
+		err = make_room(r, f, slot, before_end);
+		if (!err && n > before_end)
+			err = make_room(r, f, 0, n - before_end);
+	}
+	return err;
 }
 
 static void wake(struct tsi_row *row)

@@ -15,6 +15,7 @@
 #include "mem/gpu.h"
 #include "ring/geometry.h"
 #include "ring/layout.h"
+#include "ring/pages.h"
 
 /* To which run and stream a ring belongs, and where the samples end. */
 struct tsi_ring_ident {
@@ -38,6 +39,7 @@ struct tsi_ring {
 	/* Twice the first sample of the generation, plus its half. */
 	_Atomic uint64_t place;
 	uint64_t spare; /* bytes of the second half that are reserved */
+	struct tsi_pages pages[TSOCK_MAX_FIELDS];
 };
 
 int tsi_ring_create(const struct tsi_geometry *g,
@@ -113,6 +115,13 @@ uint64_t tsi_ring_place(const struct tsi_ring *r, uint64_t s);
 
 /* How many samples from s on, up to n, lie in the same half. */
 uint64_t tsi_ring_in_half(const struct tsi_ring *r, uint64_t s, uint64_t n);
+
+/*
+ * Before these samples are written: the pages of their slots, and of what the
+ * margins repeat of them, are there.  Any thread.  Fails with ENOMEM, and the
+ * numbers.
+ */
+int tsi_ring_make_room(struct tsi_ring *r, uint64_t first, uint64_t count);
 
 /* Address of field f of sample s. */
 void *tsi_ring_slot(const struct tsi_ring *r, unsigned f, uint64_t s);

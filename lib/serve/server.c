@@ -71,6 +71,22 @@ static int claim(struct tsock_server *s, unsigned want, int64_t until,
 	}
 }
 
+/* n samples were claimed.  Memory that runs out now ends the stream. */
+static int make_room(struct tsock_server *s, uint64_t first, int n)
+{
+	char why[TSI_RING_ERROR];
+	int err;
+
+	if (!tsi_ring_make_room(tsi_gate_ring(&s->gate, 0), first, (uint64_t)n))
+		return n;
+	tsi_err_copy(why, sizeof(why));
+	tsi_sync_lock(&s->sync);
+	tsi_gate_fail(&s->gate, why);
+	err = tsi_gate_err(&s->gate);
+	tsi_sync_unlock(&s->sync);
+	return err;
+}
+
 int tsock_serve_claim(tsock_server *s, unsigned want, int timeout_ms,
 		      uint64_t *first)
 {
@@ -85,12 +101,12 @@ int tsock_serve_claim(tsock_server *s, unsigned want, int timeout_ms,
 	if (want > INT32_MAX)
 		want = INT32_MAX;
 	n = (int)tsi_production_claim(&s->production, want, first);
-	if (n)
-		return n;
-	tsi_sync_lock(&s->sync);
-	n = claim(s, want, until, first);
-	tsi_sync_unlock(&s->sync);
-	return n;
+	if (!n) {
+		tsi_sync_lock(&s->sync);
+		n = claim(s, want, until, first);
+		tsi_sync_unlock(&s->sync);
+	}
+	return n > 0 ? make_room(s, *first, n) : n;
 }
 
 void *tsock_serve_slot(tsock_server *s, unsigned f, uint64_t seq)

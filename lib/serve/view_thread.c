@@ -117,7 +117,9 @@ static int stage_begin(struct tsi_view *v, struct runs *r,
 	r->count++;
 	state_reading(v, r);
 	tsi_sync_unlock(t->sync);
-	if (n)
+	if (!v->spec.gpu)
+		err = tsi_ring_make_room(&v->ring, run->first, run->count);
+	if (n && !err)
 		err = tsi_stage_start(v->stage, lane, run->first + run->skips,
 				      n);
 	tsi_sync_lock(t->sync);

@@ -3,8 +3,11 @@
  * test_consumer_ends.c - what a consumer is told when its stream ends, by its
  * last epoch or by an error.
  */
+#include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "serve/server.h"
 #include "test/lib/epoch_job.h"
 
 static void the_end_of_the_stream_has_its_code(void **state)
@@ -294,9 +297,54 @@ static void a_producer_that_has_closed_is_told_nothing(void **state)
 	assert_non_null(strstr(tsock_errmsg(), "tsock_next"));
 }
 
+/*
+ * Both hear it: the worker from its claim.  Memory that can't be reserved is
+ * another file in the place of the ring's.
+ */
+static void a_stream_whose_memory_runs_out_says_how_much_is_there(void **state)
+{
+	struct tsock_serve_opts so = inproc_opts(1000);
+	struct tsock_field f = { .name = "image",
+				 .dtype = TSOCK_U8,
+				 .ndim = 1,
+				 .shape = { 1 << 20 } };
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC), fd;
+	uint64_t first;
+	tsock_server *s;
+	tsock_batch *b;
+	tsock *t;
+
+	(void)state;
+	so.fields = &f;
+	so.nfields = 1;
+	so.ring = 40;
+	so.max_batch = 8;
+	assert_int_equal(tsock_serve_open("unit", &so, &s), 0);
+	t = inproc_join(8, 0);
+	assert_int_equal(tsock_begin(t), 0);
+	make_samples(s, 8);
+	fd = s->views.view[0].ring.data[0].fd;
+	assert_int_equal(dup3(null, fd, O_CLOEXEC), fd);
+	assert_int_equal(tsock_serve_claim(s, 8, 20000, &first), TSOCK_ESTREAM);
+	assert_non_null(strstr(tsock_errmsg(), "the ring of field image (8.4 "
+					       "of its 41.9 MB are there)"));
+	assert_int_equal(tsock_serve_claim(s, 8, 0, &first), TSOCK_ESTREAM);
+	/* What is there can be read. */
+	b = inproc_next(t);
+	assert_int_equal(tsock_batch_count(b), 8);
+	tsock_batch_release(b);
+	assert_int_equal(tsock_next(t, 20000, &b), TSOCK_ESTREAM);
+	assert_non_null(strstr(tsock_errmsg(), "the ring of field image"));
+	tsock_close(t);
+	tsock_serve_close(s);
+	close(null);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(
+			a_stream_whose_memory_runs_out_says_how_much_is_there),
 		cmocka_unit_test(the_end_of_the_stream_has_its_code),
 		cmocka_unit_test(the_end_may_be_decided_while_it_is_read),
 		cmocka_unit_test(
