@@ -9,6 +9,7 @@
 
 #include "base/err.h"
 #include "base/limits.h"
+#include "base/numa.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -168,6 +169,15 @@ static int reserve_first(int fd, const char *label, size_t len, int flags)
 	return flags & TSI_MEM_LATER ? 0 : reserve(fd, label, 0, len / 2);
 }
 
+/* How pages will be found for large memory: hints, which a kernel may ignore. */
+static void advise(void *base, size_t len)
+{
+	if (len < 16 * MIB)
+		return;
+	madvise(base, len, MADV_HUGEPAGE);
+	tsi_numa_interleave(&tsi_numa_system, base, len);
+}
+
 static int seal(int fd, const char *label, int flags)
 {
 	if (!fcntl(fd, F_ADD_SEALS, seals_for(flags)))
@@ -204,6 +214,8 @@ int tsi_memfd_create(const char *label, size_t len, int flags,
 		err = tsi_err_sys("map %.1f MB for %s", in_mb(len), label);
 		goto err_close;
 	}
+	/* Before the pages are there, which doesn't move them. */
+	advise(m.base, len);
 	err = reserve_first(m.fd, label, len, flags);
 	if (err)
 		goto err_unmap;

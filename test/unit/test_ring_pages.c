@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_ring_pages.c - memory that is reserved as it is first written.
+ * test_ring_pages.c - memory that is reserved as it is first written, and where
+ * it comes from.
  */
 #include "ring/pages.h"
 
@@ -15,6 +16,7 @@
 #include <cmocka.h>
 
 #include "base/limits.h"
+#include "base/numa.h"
 #include "ring/ring.h"
 #include "tsock/tsock.h"
 
@@ -131,6 +133,65 @@ static void memory_that_comes_later_counts_as_taken(void **state)
 	tsi_memfd_close(&b);
 }
 
+/* ---- nodes ---- */
+
+static struct {
+	int mode;
+	unsigned long allowed[2];
+	unsigned bound;
+	unsigned long nodes;
+	bool refuses;
+} fake;
+
+static long fake_get(int *mode, unsigned long *nodes, unsigned long most,
+		     unsigned long flags)
+{
+	if (fake.refuses)
+		return -1;
+	if (mode)
+		*mode = fake.mode;
+	assert_int_equal(flags, nodes ? 4 : 0);
+	if (nodes) {
+		assert_true(most >= 128);
+		memcpy(nodes, fake.allowed, sizeof(fake.allowed));
+	}
+	return 0;
+}
+
+static long fake_bind(void *base, size_t len, int mode,
+		      const unsigned long *nodes, unsigned long most)
+{
+	assert_ptr_equal(base, &fake);
+	assert_int_equal(len, 4096);
+	assert_int_equal(mode, 3);
+	assert_true(most > 128);
+	fake.nodes = nodes[0];
+	fake.bound++;
+	return 0;
+}
+
+static void memory_is_spread_over_all_nodes_there_are(void **state)
+{
+	static const struct tsi_numa_calls calls = { fake_get, fake_bind };
+
+	(void)state;
+	fake.allowed[0] = 1;
+	assert_int_equal(tsi_numa_interleave(&calls, &fake, 4096), 0);
+	fake.allowed[0] = 5;
+	fake.refuses = true;
+	assert_int_equal(tsi_numa_interleave(&calls, &fake, 4096), 0);
+	fake.refuses = false;
+	/* As numactl and --numa-node have it. */
+	fake.mode = 1;
+	assert_int_equal(tsi_numa_interleave(&calls, &fake, 4096), 0);
+	assert_int_equal(fake.bound, 0);
+	fake.mode = 0;
+	assert_int_equal(tsi_numa_interleave(&calls, &fake, 4096), 2);
+	assert_int_equal(fake.nodes, 5);
+	fake.allowed[1] = 1;
+	assert_int_equal(tsi_numa_interleave(&calls, &fake, 4096), 3);
+}
+
 /* Whatever it has, the memory can be used. */
 static void this_machines_nodes_are_asked_for(void **state)
 {
@@ -153,6 +214,7 @@ int main(void)
 		cmocka_unit_test(a_ring_of_two_halves_is_reserved_at_once),
 		cmocka_unit_test(what_fails_is_said_with_what_is_there),
 		cmocka_unit_test(memory_that_comes_later_counts_as_taken),
+		cmocka_unit_test(memory_is_spread_over_all_nodes_there_are),
 		cmocka_unit_test(this_machines_nodes_are_asked_for),
 	};
 
