@@ -71,13 +71,22 @@ static int claim(struct tsock_server *s, unsigned want, int64_t until,
 	}
 }
 
-/* n samples were claimed.  Memory that runs out now ends the stream. */
+/*
+ * n samples were claimed, and are written to the base ring and to the views
+ * that workers write.  Memory that runs out now ends the stream.
+ */
 static int make_room(struct tsock_server *s, uint64_t first, int n)
 {
+	uint64_t last = first + (uint64_t)n - 1;
+	uint32_t rings = 1 | tsi_production_views(&s->production, last);
 	char why[TSI_RING_ERROR];
-	int err;
+	int err = 0;
 
-	if (!tsi_ring_make_room(tsi_gate_ring(&s->gate, 0), first, (uint64_t)n))
+	for (unsigned i = 0; rings >> i && !err; i++)
+		if (rings >> i & 1)
+			err = tsi_ring_make_room(tsi_gate_ring(&s->gate, i),
+						 first, (uint64_t)n);
+	if (!err)
 		return n;
 	tsi_err_copy(why, sizeof(why));
 	tsi_sync_lock(&s->sync);

@@ -30,16 +30,21 @@ static void serve(void)
 	inproc_serve(&st, &o);
 }
 
-static tsock *join(uint32_t dtype)
+static tsock *join_by(uint32_t dtype, uint32_t batch)
 {
 	struct tsock_opts o = TSOCK_OPTS_INIT;
 	tsock *t = NULL;
 
-	o.batch_size = BATCH;
+	o.batch_size = batch;
 	o.dtype = dtype;
 	if (tsock_open("unit", &o, &t) || tsock_begin(t))
 		fail_msg("%s", tsock_errmsg());
 	return t;
+}
+
+static tsock *join(uint32_t dtype)
+{
+	return join_by(dtype, BATCH);
 }
 
 /* The image's first and last value, which are small whole numbers. */
@@ -207,12 +212,49 @@ static void a_ring_stays_while_workers_may_write_into_it(void **state)
 	inproc_stop(&st);
 }
 
+/* A piece of a view's memory is reserved by a claim, as the base ring's is. */
+static void pages_are_there_before_workers_write_them(void **state)
+{
+	const struct tsock_field image = { .name = "image",
+					   .dtype = TSOCK_U8,
+					   .flags = TSOCK_FIELD_IMAGE,
+					   .ndim = 3,
+					   .shape = { 640, 640, 3 } };
+	struct tsock_serve_opts o = inproc_opts(EPOCH);
+	const struct tsi_pages *pages;
+	uint64_t first, bytes;
+	tsock_server *s;
+	tsock_batch *b;
+	tsock *t;
+
+	(void)state;
+	o.fields = &image;
+	o.nfields = 1;
+	o.ring = 8;
+	o.max_batch = 2;
+	o.commit_views = 1;
+	assert_int_equal(tsock_serve_open("unit", &o, &s), 0);
+	t = join_by(TSOCK_F32, 2);
+	pages = &s->views.view[1].ring.pages[0];
+	bytes = 640 * 640 * 3 * sizeof(float);
+	for (uint64_t n = 2; n <= 6; n += 2) {
+		assert_int_equal(tsock_serve_claim(s, 2, 20000, &first), 2);
+		assert_true(pages->bytes - pages->missing >= n * bytes);
+		tsock_serve_commit(s, first, 2);
+		assert_int_equal(tsock_next(t, 20000, &b), 0);
+		tsock_batch_release(b);
+	}
+	tsock_close(t);
+	tsock_serve_close(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_view_has_what_was_under_way_when_it_began),
 		cmocka_unit_test(readers_come_and_go),
 		cmocka_unit_test(a_ring_stays_while_workers_may_write_into_it),
+		cmocka_unit_test(pages_are_there_before_workers_write_them),
 	};
 	int failed;
 
