@@ -38,7 +38,7 @@ static void defaults_are_the_documented_ones(void **state)
 	assert_int_equal(g.join_window, 752);
 	assert_int_equal(g.max_batch, 512);
 	assert_int_equal(g.field[0].margin, 0);
-	assert_int_equal(g.field[1].margin, 0);
+	assert_int_equal(g.field[1].margin, 512);
 	assert_int_equal(g.field[0].map_bytes, 1776 * 224 * 224 * 3);
 }
 
