@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # run.sh - run one benchmark, or all:
-# run.sh decode|entropy|pixels|packed|fast|read|order|claims|handoff|share|scale|gpu|against|cores|model|start|scripts|serve|batch|recipes|formats|data|scan|nodes|all
+# run.sh decode|entropy|pixels|packed|fast|read|order|claims|handoff|share|readers|scale|gpu|against|cores|model|start|scripts|serve|batch|recipes|formats|data|scan|nodes|all
 # run.sh compare|jobs [PEER...], which all leaves out
 #
 # Builds nothing: `make bench` and `make bench-NAME` do, and call this.
@@ -123,6 +123,10 @@ bench()
 		trap 'rm -rf "$trees"' EXIT
 		TSOCK_LOG=warn "$B/bench/scan" "$trees"
 		;;
+	readers)
+		need "$B/bench/readers"
+		streams "$B/bench/readers"
+		;;
 	scale)
 		need "$B/bench/scale"
 		streams "$B/bench/scale"
@@ -223,7 +227,7 @@ bench()
 		;;
 	*)
 		echo "usage: bench/run.sh" \
-			"decode|entropy|pixels|packed|fast|read|order|claims|handoff|share|scale|gpu|against|cores|model|start|scripts|serve|batch|recipes|formats|data|scan|nodes|all" \
+			"decode|entropy|pixels|packed|fast|read|order|claims|handoff|share|readers|scale|gpu|against|cores|model|start|scripts|serve|batch|recipes|formats|data|scan|nodes|all" \
 			"or compare|jobs [PEER...]" >&2
 		return 2
 		;;
@@ -259,7 +263,7 @@ awk -v cpus="$(nproc)" '$1 > 0.5 * cpus { print "note: load average " $1 \
 	": others use this machine, expect noise" }' /proc/loadavg
 case ${1:-all} in
 all)
-	for name in decode entropy pixels packed fast read order claims handoff share scale gpu \
+	for name in decode entropy pixels packed fast read order claims handoff share readers scale gpu \
 		against cores model start scripts serve batch recipes formats data \
 		scan nodes; do
 		one $name
