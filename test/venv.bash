@@ -15,7 +15,7 @@ pip_install()
 install_venv()
 {
 	local venv=build/venv log=$logs/venv.log
-	local small='numpy pillow pytest mypy libclang lmdb zstandard'
+	local small='numpy pillow pytest mypy libclang lmdb zstandard soundfile soxr'
 	local all="$small torch torchvision timm"
 	[ "$(cat $venv/filled 2>/dev/null)" != "$all" ] || return 0
 	command -v python3 >/dev/null || return 1
