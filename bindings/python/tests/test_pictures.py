@@ -578,9 +578,3 @@ def test_what_several_images_cant_be_combined_with(
     with pytest.raises(tsock.Error) as e:
         loader(table, transform, **more)
     assert why in str(e.value)
-
-
-def test_a_pack_of_several_images_is_refused(table, tmp_path):
-    with pytest.raises((tsock.Error, ValueError, OSError)) as e:
-        tsock.pack(table, tmp_path / "pack")
-    assert "has 3 images a sample, and a pack has one" in str(e.value)

@@ -697,20 +697,6 @@ def test_only_a_data_set_of_classes_has_classes(tmp_path, stream, rng):
         assert len(list(loader)) == 1
 
 
-def test_packing_is_for_images(tmp_path):
-    pack = os.path.join(os.path.dirname(PRODUCER), "tsock-pack")
-    np.save(tmp_path / "a.npy", np.arange(6))
-    for format in "cifar10 imagenet64 mnist npy records tokens".split():
-        done = subprocess.run(
-            [pack, "-d", format, str(tmp_path), str(tmp_path / "to")],
-            stderr=subprocess.PIPE,
-            text=True,
-            timeout=60,
-        )
-        assert done.returncode and "served as they are" in done.stderr
-        assert format in done.stderr and done.stderr.count("\n") == 1
-
-
 def test_a_file_that_was_changed_or_replaced_is_another_data_set(
     tmp_path, stream
 ):
