@@ -277,6 +277,7 @@ static int fill_selected(struct tsi_index *x, const struct tsi_index_opts *opts)
 int tsi_index_open(const struct tsi_index_opts *opts, struct tsi_index **out)
 {
 	struct tsi_index *x = calloc(1, sizeof(*x));
+	const struct tsi_format *pack = NULL;
 	int err;
 
 	if (!x)
@@ -286,8 +287,10 @@ int tsi_index_open(const struct tsi_index_opts *opts, struct tsi_index **out)
 	x->foreign = opts->foreign;
 	err = tsi_format_open(x->format, opts->root, &x->root);
 	/* A pack is known by its content. */
-	if (!err && tsi_pack_format_in(&x->root))
-		x->format = tsi_pack_format_in(&x->root);
+	if (!err)
+		pack = tsi_pack_format_in(&x->root);
+	if (pack)
+		x->format = pack;
 	if (!err)
 		err = fill_selected(x, opts);
 	if (!err)

@@ -275,14 +275,16 @@ static void put_formats(FILE *f, const struct tsi_format *format, bool alike)
 /* What isn't there has the name that it was given. */
 static void put_folder(FILE *f, const struct tsi_pipeline_opts *o, bool alike)
 {
-	const struct tsi_format *format = o->format;
+	const struct tsi_format *format = o->format, *pack = NULL;
 	struct tsi_root root;
 	bool there;
 
 	tsi_root_init(&root);
 	there = tsi_format_open(format, o->folder, &root) == 0;
-	if (there && tsi_pack_format_in(&root))
-		format = tsi_pack_format_in(&root);
+	if (there)
+		pack = tsi_pack_format_in(&root);
+	if (pack)
+		format = pack;
 	put_formats(f, format, alike);
 	put_text(f, "root", there ? tsi_root_name(&root) : o->folder);
 	tsi_root_close(&root);
