@@ -327,6 +327,11 @@ static bool has_classes(const struct writing *w)
 	return w->c ? w->c->classes : !tsi_index_unlabelled(w->x);
 }
 
+static bool has_pixels(const struct writing *w)
+{
+	return w->c && w->c->pixels.bytes;
+}
+
 static bool has_recipes(const struct writing *w)
 {
 	return w->whole->train && *w->whole->train && *w->whole->eval;
@@ -376,7 +381,7 @@ static uint32_t count_columns(const struct writing *w)
 	if (p)
 		n += p->others + p->masks;
 	if (w->whole)
-		n += (c->pixels.bytes != 0) + has_recipes(w) + has_keys(w);
+		n += has_pixels(w) + has_recipes(w) + has_keys(w);
 	if (!c)
 		return n + has_classes(w);
 	n += c->label.bytes != 0;
@@ -404,7 +409,7 @@ static void put_pixels(struct writing *w)
 
 static void put_whole(struct writing *w)
 {
-	if (w->c->pixels.bytes)
+	if (has_pixels(w))
 		put_pixels(w);
 	if (has_recipes(w))
 		put_texts(w, TSI_COLUMNAR_RECIPES, 2, recipe_at);
