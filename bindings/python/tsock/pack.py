@@ -110,8 +110,8 @@ def pack(
                 of PIL, or a uint8 array [height, width, 3] or [height, width].
                 Samples may have no image, but fields alone.  A field "key" is
                 what the sample is called
-    dataset, split, labels, schema, documents, end_token, begin_token,
-    allow_empty of a path: as for tsock-pack
+    dataset     of a path, as for tsock-pack; so are split, labels, schema,
+                documents, end_token, begin_token and allow_empty
     masks       of a path as for tsock-pack; of an iterable the field that has
                 each sample's mask, a PNG file as its bytes or its path, or
                 uint8 numbers [height, width]
