@@ -11,6 +11,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <zlib.h>
+
+#include "data/columnar/layout.h"
 #include "data/columns.h"
 #include "data/format.h"
 #include "data/index.h"
@@ -327,6 +330,91 @@ static void masks_lie_behind_the_images(void **state)
 	tsi_index_close(x);
 }
 
+/* ---- a column with the checksum that it had, and other bytes ---- */
+
+#define COLUMN 200 /* bytes, at most */
+
+static uint32_t crc_of(const uint8_t *p, size_t n)
+{
+	return (uint32_t)crc32(0, p, (uInt)n);
+}
+
+/*
+ * Change the four bytes at p[at] so that the checksum of p[0..n) is want.  A
+ * CRC is linear: each bit changes the same bits of the checksum, whatever the
+ * others are.
+ */
+static void forge(uint8_t *p, size_t n, size_t at, uint32_t want)
+{
+	uint32_t off = crc_of(p, n) ^ want, change[32], bits[32], word = 0;
+
+	for (unsigned b = 0; b < 32; b++) {
+		p[at + b / 8] ^= (uint8_t)(1 << b % 8);
+		change[b] = crc_of(p, n) ^ off ^ want;
+		bits[b] = UINT32_C(1) << b;
+		p[at + b / 8] ^= (uint8_t)(1 << b % 8);
+	}
+	for (unsigned top = 32; top--;) {
+		unsigned k = 0;
+
+		while (k < 32 && (!(change[k] >> top & 1) ||
+				  (top < 31 && change[k] >> (top + 1))))
+			k++;
+		if (k == 32)
+			continue;
+		for (unsigned j = 0; j < 32; j++)
+			if (j != k && change[j] >> top & 1) {
+				change[j] ^= change[k];
+				bits[j] ^= bits[k];
+			}
+		if (off >> top & 1) {
+			off ^= change[k];
+			word ^= bits[k];
+		}
+	}
+	assert_int_equal(off, 0);
+	for (unsigned b = 0; b < 4; b++)
+		p[at + b] ^= (uint8_t)(word >> 8 * b);
+	assert_int_equal(crc_of(p, n), want);
+}
+
+/* Names are made for all shards up to the last one, so it has to be one. */
+static void a_shard_that_no_pack_has_is_refused(void **state)
+{
+	int opened = 0;
+	struct tsi_pack_masks masks = { .folder = "masks",
+					.open = open_masks,
+					.read = read_mask,
+					.close = close_masks,
+					.arg = &opened };
+	struct tsi_columnar_entry e = { .count = 0 };
+	struct tsi_columnar_range *r;
+	uint8_t column[COLUMN];
+	struct tsi_index *x;
+	char path[200];
+	off_t at = sizeof(struct tsi_columnar_head);
+	int fd;
+
+	(void)state;
+	pack_to(dest, given, &masks);
+	snprintf(path, sizeof(path), "%s/pack.columns", dest);
+	fd = open(path, O_RDWR);
+	assert_true(fd >= 0);
+	for (; strcmp(e.name, "pack.masks"); at += (off_t)sizeof(e))
+		assert_int_equal(pread(fd, &e, sizeof(e), at), sizeof(e));
+	assert_true(e.bytes == IMAGES * sizeof(*r) && e.bytes <= COLUMN);
+	assert_int_equal(pread(fd, column, e.bytes, (off_t)e.offset), e.bytes);
+	r = (struct tsi_columnar_range *)(void *)column;
+	r[0].file = INT32_MAX;
+	/* The offset of another mask makes up for it. */
+	forge(column, e.bytes, 4 * sizeof(*r), e.crc);
+	assert_int_equal(pwrite(fd, column, e.bytes, (off_t)e.offset), e.bytes);
+	close(fd);
+	assert_int_equal(try_open(dest, &tsi_format_packed, NULL, &x),
+			 TSOCK_EDATA);
+	assert_non_null(strstr(tsock_errmsg(), "pack.columns is damaged"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -340,6 +428,8 @@ int main(void)
 			another_packs_fields_are_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(masks_lie_behind_the_images,
 						setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			a_shard_that_no_pack_has_is_refused, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

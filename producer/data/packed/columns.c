@@ -141,6 +141,8 @@ static bool take_others(const struct tsi_columnar *f, struct tsi_columns *c)
 			tsi_columnar_find(f, c->other[k]);
 		const struct tsi_columns_mask *at = tsi_columnar_data(f, e);
 
+		if (e->count != f->head.rows)
+			return false;
 		for (uint64_t i = 0; i < e->count; i++)
 			last = at[i].shard > last ? at[i].shard : last;
 		c->other_at[k] = at;
@@ -151,7 +153,10 @@ static bool take_others(const struct tsi_columnar *f, struct tsi_columns *c)
 /* False: it isn't what was written, or there is no memory. */
 static bool take(struct tsi_columnar *f, void *mem, struct tsi_table *t)
 {
-	static const struct tsi_columnar_limits none = { .files = 0 };
+	/* A shard has at least one record: of a sample's images, or its mask. */
+	const struct tsi_columnar_limits most = {
+		.files = f->head.rows * (2 + TSI_OTHERS),
+	};
 	struct tsi_columns *c;
 
 	if (!is_whole(f, t))
@@ -159,7 +164,7 @@ static bool take(struct tsi_columnar *f, void *mem, struct tsi_table *t)
 	c = calloc(1, sizeof(*c));
 	if (!c)
 		return false;
-	if (tsi_columnar_check(f, &none, 1, &c->hash) ||
+	if (tsi_columnar_check(f, &most, 1, &c->hash) ||
 	    tsi_columnar_fields(f, c) || !take_classes(f, t, c) ||
 	    !take_masks(f, c) || !take_others(f, c)) {
 		free(c->texts[0]);
