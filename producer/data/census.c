@@ -4,6 +4,8 @@
  */
 #include "data/census.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
@@ -13,26 +15,33 @@
 
 #define RUN 1024u /* labels that are taken at a time */
 
-int tsi_census_init(struct tsi_census *c, uint32_t classes)
-{
-	uint64_t *files = calloc((size_t)classes + 1, sizeof(*files));
+struct tsi_census {
+	pthread_mutex_t lock; /* of counting */
+	atomic_bool taken;
+	uint32_t classes;
+	uint64_t files[]; /* of each class */
+};
 
-	if (!files)
+int tsi_census_create(uint32_t classes, struct tsi_census **out)
+{
+	struct tsi_census *c =
+		calloc(1, sizeof(*c) + classes * sizeof(c->files[0]));
+
+	if (!c)
 		return tsi_err(TSOCK_ENOMEM, "no memory for %u classes",
 			       classes);
-	c->files = files;
 	c->classes = classes;
 	pthread_mutex_init(&c->lock, NULL);
+	*out = c;
 	return 0;
 }
 
-void tsi_census_fini(struct tsi_census *c)
+void tsi_census_destroy(struct tsi_census *c)
 {
-	if (!c->files)
+	if (!c)
 		return;
 	pthread_mutex_destroy(&c->lock);
-	free(c->files);
-	c->files = NULL;
+	free(c);
 }
 
 static void count(struct tsi_census *c, const struct tsi_format *f,

@@ -39,7 +39,7 @@ struct tsi_index {
 	uint64_t looked, looked_bad; /* see tsi_index_looked() */
 	bool looked_at_all;
 	struct tsi_weights weights;
-	struct tsi_census census;
+	struct tsi_census *census;
 };
 
 /*
@@ -294,7 +294,7 @@ int tsi_index_open(const struct tsi_index_opts *opts, struct tsi_index **out)
 	if (!err)
 		err = fill_selected(x, opts);
 	if (!err)
-		err = tsi_census_init(&x->census, tsi_index_classes(x));
+		err = tsi_census_create(tsi_index_classes(x), &x->census);
 	if (err) {
 		tsi_index_close(x);
 		return err;
@@ -307,7 +307,7 @@ void tsi_index_close(struct tsi_index *x)
 {
 	if (!x)
 		return;
-	tsi_census_fini(&x->census);
+	tsi_census_destroy(x->census);
 	tsi_weights_clear(&x->weights);
 	free(x->judged);
 	free(x->scanned);
@@ -367,9 +367,7 @@ unsigned tsi_index_label_run(const struct tsi_index *x, uint64_t i,
 
 uint64_t tsi_index_class_files(const struct tsi_index *x, uint32_t i)
 {
-	struct tsi_index *own = (struct tsi_index *)(uintptr_t)x;
-
-	return tsi_census_files(&own->census, x->format, &x->table, i);
+	return tsi_census_files(x->census, x->format, &x->table, i);
 }
 
 const char *tsi_index_path(const struct tsi_index *x, uint64_t i)
