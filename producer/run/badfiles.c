@@ -26,10 +26,6 @@
 /* The state of a file that may have changed while it was looked at. */
 #define UNSETTLED 0
 
-struct class_count {
-	_Atomic uint64_t whole; /* files that are bad for every sample */
-};
-
 struct tsi_badfiles {
 	const struct tsi_index *index;
 	uint64_t count;
@@ -37,7 +33,7 @@ struct tsi_badfiles {
 	_Atomic uint64_t *whole; /* a bit per file: bad for every sample */
 	_Atomic uint64_t *part;  /* a file's extent; 0: not partly bad */
 	_Atomic uint64_t *state; /* what the file was when it was bad */
-	struct class_count *class_;
+	_Atomic uint64_t *lost;  /* of each class: files bad for every sample */
 };
 
 /* ------------------------------------------------------------------------
@@ -88,7 +84,7 @@ bool tsi_badfiles_whole(const struct tsi_badfiles *b, uint64_t i)
 bool tsi_badfiles_class_lost(const struct tsi_badfiles *b, uint64_t i)
 {
 	uint32_t label = (uint32_t)tsi_index_label(b->index, i);
-	uint64_t whole = atomic_load(&b->class_[label].whole);
+	uint64_t whole = atomic_load(&b->lost[label]);
 
 	return whole && whole == tsi_index_class_files(b->index, label);
 }
@@ -98,8 +94,7 @@ static void set_whole(struct tsi_badfiles *b, uint64_t i)
 	uint64_t bit = UINT64_C(1) << i % 64;
 
 	if (!(atomic_fetch_or(&b->whole[i / 64], bit) & bit))
-		atomic_fetch_add(&b->class_[tsi_index_label(b->index, i)].whole,
-				 1);
+		atomic_fetch_add(&b->lost[tsi_index_label(b->index, i)], 1);
 }
 
 static void clear_whole(struct tsi_badfiles *b, uint64_t i)
@@ -107,8 +102,7 @@ static void clear_whole(struct tsi_badfiles *b, uint64_t i)
 	uint64_t bit = UINT64_C(1) << i % 64;
 
 	if (atomic_fetch_and(&b->whole[i / 64], ~bit) & bit)
-		atomic_fetch_sub(&b->class_[tsi_index_label(b->index, i)].whole,
-				 1);
+		atomic_fetch_sub(&b->lost[tsi_index_label(b->index, i)], 1);
 }
 
 bool tsi_badfiles_extent(const struct tsi_badfiles *b, uint64_t i,
@@ -198,8 +192,8 @@ int tsi_badfiles_create(const struct tsi_index *x, struct tsi_badfiles **out)
 	b->whole = tsi_reserve(n / 64 + 1, sizeof(*b->whole));
 	b->part = tsi_reserve(n, sizeof(*b->part));
 	b->state = tsi_reserve(n, sizeof(*b->state));
-	b->class_ = calloc(tsi_index_classes(x), sizeof(*b->class_));
-	if (!b->whole || !b->part || !b->state || !b->class_) {
+	b->lost = calloc(tsi_index_classes(x), sizeof(*b->lost));
+	if (!b->whole || !b->part || !b->state || !b->lost) {
 		tsi_badfiles_destroy(b);
 		return tsi_err(TSOCK_ENOMEM, "no memory for %" PRIu64 " files",
 			       n);
@@ -213,7 +207,7 @@ void tsi_badfiles_destroy(struct tsi_badfiles *b)
 {
 	if (!b)
 		return;
-	free(b->class_);
+	free((void *)b->lost);
 	tsi_reserve_free((void *)b->state, b->count, sizeof(*b->state));
 	tsi_reserve_free((void *)b->part, b->count, sizeof(*b->part));
 	tsi_reserve_free((void *)b->whole, b->count / 64 + 1,
