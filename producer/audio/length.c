@@ -73,7 +73,7 @@ static bool read_flac(const uint8_t *p, size_t len, uint32_t *rate,
 	return *rate && *frames;
 }
 
-int tsi_audio_sniff_length(const struct tsi_audio_opts *o, const void *data,
+int tsi_audio_length_sniff(const struct tsi_audio_opts *o, const void *data,
 			   size_t len)
 {
 	uint64_t frames;

@@ -7,6 +7,7 @@
 #define TSI_AUDIO_LENGTH_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "audio/load.h"
@@ -21,5 +22,12 @@ uint64_t tsi_audio_length(const struct tsi_audio_opts *o, uint32_t rate,
 /* Fails with EDATA: samples are whole, and the file is too long or empty. */
 int tsi_audio_length_check(const struct tsi_audio_opts *o, uint32_t rate,
 			   uint64_t frames);
+
+/*
+ * Likewise by a WAV or FLAC file's first bytes, as far as they say it, for the
+ * sniffing of data/format.h.  o->rate is that of samples, or 0.
+ */
+int tsi_audio_length_sniff(const struct tsi_audio_opts *o, const void *data,
+			   size_t len);
 
 #endif

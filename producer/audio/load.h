@@ -124,11 +124,4 @@ int tsi_audio_sniff(const void *data, size_t len, bool whole);
 /* A number for what tsi_audio_sniff() calls good in this build. */
 uint32_t tsi_audio_formats_read(void);
 
-/*
- * Likewise, is it too long for samples that are whole files, as far as a WAV or
- * FLAC file's first bytes say?  o->rate is that of samples, or 0.  EDATA.
- */
-int tsi_audio_sniff_length(const struct tsi_audio_opts *o, const void *data,
-			   size_t len);
-
 #endif

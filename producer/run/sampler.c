@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "audio/length.h"
 #include "image/sniff.h"
 #include "base/err.h"
 #include "base/hash.h"
@@ -50,7 +51,7 @@ static int sniff(void *arg, const void *data, size_t len, bool whole)
 		return tsi_image_sniff(data, len, whole, &head);
 	audio.resamples = audio.rate != 0;
 	err = tsi_audio_sniff(data, len, whole);
-	return err ? err : tsi_audio_sniff_length(&audio, data, len);
+	return err ? err : tsi_audio_length_sniff(&audio, data, len);
 }
 
 /* A number for what it calls good. */

@@ -6,6 +6,7 @@
  *
  * The last byte says what samples are.
  */
+#include "audio/length.h"
 #include "audio/load.h"
 #include "audio/wav.h"
 #include "corpus.h"
@@ -123,7 +124,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memcpy(copy, data, size);
 	err = tsi_audio_sniff(copy, size, true);
 	never(err && err != TSOCK_EDATA);
-	err = tsi_audio_sniff_length(&kind[k], copy, size);
+	err = tsi_audio_length_sniff(&kind[k], copy, size);
 	never(err && err != TSOCK_EDATA);
 	err = tsi_audio_rate(copy, size, &rate);
 	never(err && err != TSOCK_EDATA);

@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "audio/length.h"
 #include "audio/load.h"
 #include "audio/sndfile.h"
 #include "audio/soxr.h"
@@ -430,27 +431,27 @@ static void a_head_says_that_a_file_is_too_long(void **state)
 	struct file f = counting(MOST);
 
 	(void)state;
-	assert_int_equal(tsi_audio_sniff_length(&o, f.bytes, f.len), 0);
+	assert_int_equal(tsi_audio_length_sniff(&o, f.bytes, f.len), 0);
 	o.rate = RATE + 16;
 	o.resamples = true;
-	assert_int_equal(tsi_audio_sniff_length(&o, f.bytes, 60), TSOCK_EDATA);
+	assert_int_equal(tsi_audio_length_sniff(&o, f.bytes, 60), TSOCK_EDATA);
 	assert_non_null(strstr(tsock_errmsg(), "501 frames"));
 	o.resamples = false;
 	f = counting(MOST + 1);
-	assert_int_equal(tsi_audio_sniff_length(&o, f.bytes, 60), TSOCK_EDATA);
-	assert_int_equal(tsi_audio_sniff_length(&o, f.bytes, 40), 0);
+	assert_int_equal(tsi_audio_length_sniff(&o, f.bytes, 60), TSOCK_EDATA);
+	assert_int_equal(tsi_audio_length_sniff(&o, f.bytes, 40), 0);
 	o.clips = TSI_AUDIO_CUT;
-	assert_int_equal(tsi_audio_sniff_length(&o, f.bytes, 60), 0);
+	assert_int_equal(tsi_audio_length_sniff(&o, f.bytes, 60), 0);
 	o.clips = TSI_AUDIO_WHOLE;
 	/* Its length is that of the file. */
 	memset(f.bytes + 40, 0xff, 4);
-	assert_int_equal(tsi_audio_sniff_length(&o, f.bytes, 60), 0);
+	assert_int_equal(tsi_audio_length_sniff(&o, f.bytes, 60), 0);
 	/* 500 frames, and 2^32 more. */
-	assert_int_equal(tsi_audio_sniff_length(&o, flac[0], 26), 0);
-	assert_int_equal(tsi_audio_sniff_length(&o, flac[1], 26), TSOCK_EDATA);
-	assert_int_equal(tsi_audio_sniff_length(&o, flac[1], 25), 0);
+	assert_int_equal(tsi_audio_length_sniff(&o, flac[0], 26), 0);
+	assert_int_equal(tsi_audio_length_sniff(&o, flac[1], 26), TSOCK_EDATA);
+	assert_int_equal(tsi_audio_length_sniff(&o, flac[1], 25), 0);
 	o.frames--;
-	assert_int_equal(tsi_audio_sniff_length(&o, flac[0], 26), TSOCK_EDATA);
+	assert_int_equal(tsi_audio_length_sniff(&o, flac[0], 26), TSOCK_EDATA);
 }
 
 /* What libsoxr makes of all frames at once. */
