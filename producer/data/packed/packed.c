@@ -54,6 +54,7 @@ bool tsi_pack_is_at(const char *folder)
 	return has(folder, TSI_PACK_INDEX) || has(folder, TSI_PACK_TABLE);
 }
 
+/* A pack that can't be looked at is opened as one, which says why. */
 static const struct tsi_format *format_of(int dirfd, const char *index)
 {
 	int fd = openat(dirfd, index,
@@ -148,23 +149,18 @@ static int mark_bad(struct tsi_table *t, const uint64_t *bad, uint64_t nbad)
 	return err;
 }
 
-static int scan(const struct tsi_root *r, const struct tsi_format_opts *o,
-		struct tsi_table *t)
+static int scan_kind(const struct tsi_root *r,
+		     const struct tsi_table_kind kind[2], struct tsi_table *t)
 {
 	int fd = tsi_root_openat(r, TSI_PACK_INDEX,
 				 O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	const struct tsi_table_kind *kind;
 	uint64_t *bad = NULL, nbad = 0;
 	bool good, more = false;
 	int err;
 
-	(void)o;
 	if (fd < 0)
 		return tsi_err_sys("open %.300s/" TSI_PACK_INDEX,
 				   tsi_root_path(r));
-	kind = tsi_pack_format_in(r) == &tsi_format_packed_audio
-		       ? tsi_pack_kind_audio
-		       : tsi_pack_kind;
 	good = tsi_table_file_read(fd, &kind[0], NULL, t, &bad, &nbad);
 	if (!good && !lseek(fd, 0, SEEK_SET))
 		good = more =
@@ -181,6 +177,20 @@ static int scan(const struct tsi_root *r, const struct tsi_format_opts *o,
 		err = tsi_pack_columns_read(r, t);
 	free(bad);
 	return err;
+}
+
+static int scan(const struct tsi_root *r, const struct tsi_format_opts *o,
+		struct tsi_table *t)
+{
+	(void)o;
+	return scan_kind(r, tsi_pack_kind, t);
+}
+
+static int scan_audio(const struct tsi_root *r, const struct tsi_format_opts *o,
+		      struct tsi_table *t)
+{
+	(void)o;
+	return scan_kind(r, tsi_pack_kind_audio, t);
 }
 
 /* Names of shards: each has so many bytes. */
@@ -232,7 +242,7 @@ const struct tsi_format tsi_format_packed_audio = {
 	.keeps_index = true,
 	.open = open_root,
 	.look = look_at_audio,
-	.scan = scan,
+	.scan = scan_audio,
 	.locate = tsi_table_locate,
 	.label = tsi_table_label,
 	.fields = audio_fields,
