@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * numa.c - memory that several NUMA nodes read is spread over all of them.
+ * numa.c - from which NUMA nodes memory comes.
  *
- * Jobs run on all nodes.  Without this, the memory of a ring lies where the
- * threads ran that wrote it first, and one node's memory bus has to feed all
- * jobs.
+ * Jobs run on all nodes.  Without tsi_numa_interleave(), the memory of a ring
+ * lies where the threads ran that wrote it first, and one node's memory bus has
+ * to feed all jobs.
  */
 #include "base/numa.h"
 
@@ -14,6 +14,7 @@
 /* As in linux/mempolicy.h. */
 enum {
 	POLICY_DEFAULT = 0,
+	POLICY_PREFERRED = 1,
 	POLICY_INTERLEAVE = 3,
 	NODES_ALLOWED = 1 << 2,
 };
@@ -55,4 +56,14 @@ unsigned tsi_numa_interleave(const struct tsi_numa_calls *c, void *base,
 	if (n < 2 || c->mbind(base, len, POLICY_INTERLEAVE, nodes, NODES + 1))
 		return 0;
 	return n;
+}
+
+void tsi_numa_prefer(uint64_t node)
+{
+	unsigned long nodes[NODES / WORD] = { 0 };
+
+	if (node >= NODES)
+		return;
+	nodes[node / WORD] = 1ul << node % WORD;
+	syscall(SYS_set_mempolicy, POLICY_PREFERRED, nodes, NODES + 1);
 }

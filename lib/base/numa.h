@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * numa.h - memory that several NUMA nodes read is spread over all of them.
+ * numa.h - from which NUMA nodes memory comes: what several of them read is
+ * spread over all.
  */
 #ifndef TSI_BASE_NUMA_H
 #define TSI_BASE_NUMA_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 /* The system calls, which a test replaces. */
 struct tsi_numa_calls {
@@ -25,5 +27,12 @@ extern const struct tsi_numa_calls tsi_numa_system;
  */
 unsigned tsi_numa_interleave(const struct tsi_numa_calls *c, void *base,
 			     size_t len);
+
+/*
+ * Memory of this thread, and of those that it starts, comes from that node if it
+ * has any, which is a policy of the process's own.  Where the kernel refuses,
+ * nothing changes.
+ */
+void tsi_numa_prefer(uint64_t node);
 
 #endif

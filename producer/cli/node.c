@@ -11,12 +11,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "base/err.h"
 #include "base/file.h"
 #include "base/limits.h"
+#include "base/numa.h"
 
 #define NODES "/sys/devices/system/node"
 #define WORDS (CPU_SETSIZE / 64)
@@ -110,19 +109,6 @@ static int choose_cpus(uint64_t node, const char *list, cpu_set_t *out)
 	return 0;
 }
 
-/* Threads that start later inherit it.  Where the kernel refuses, memory comes
- * from the node on which they run, too, though rings are spread. */
-static void prefer_memory(uint64_t node)
-{
-	enum { POLICY_PREFERRED = 1 }; /* as in linux/mempolicy.h */
-	uint64_t bits[WORDS] = { 0 };
-
-	if (node >= CPU_SETSIZE)
-		return;
-	bits[node / 64] = UINT64_C(1) << node % 64;
-	syscall(SYS_set_mempolicy, POLICY_PREFERRED, bits, CPU_SETSIZE + 1);
-}
-
 int tsi_node_use(const char *root, uint64_t node)
 {
 	char name[48], list[LIST];
@@ -138,6 +124,6 @@ int tsi_node_use(const char *root, uint64_t node)
 	if (sched_setaffinity(0, sizeof(cpus), &cpus))
 		return tsi_err_sys("--numa-node %" PRIu64 ": sched_setaffinity",
 				   node);
-	prefer_memory(node);
+	tsi_numa_prefer(node);
 	return 0;
 }
