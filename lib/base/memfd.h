@@ -3,10 +3,10 @@
  * memfd.h - shared memory that has no name and that nobody can cut short.
  *
  * The process that makes the memory reserves every page before it is used, so
- * that too little memory is an error here and not a SIGBUS or SIGKILL later.  Then the
- * memory is sealed, so that no process with the descriptor can resize it (a
- * SIGBUS in all others) or, but for a page meant for that process, write into
- * it.
+ * that too little memory is an error here and not a SIGBUS or SIGKILL later.
+ * Then the memory is sealed, so that no process with the descriptor can resize
+ * it (a SIGBUS in all others) or, but for a page meant for that process, write
+ * into it.
  */
 #ifndef TSI_BASE_MEMFD_H
 #define TSI_BASE_MEMFD_H

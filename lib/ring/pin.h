@@ -28,10 +28,10 @@ struct tsi_ring_pin {
 void tsi_ring_pin_init(struct tsi_ring_pin *p);
 
 /*
- * Page-lock the ring, all of it, at the first call, by way of the GPU that asks; true if
- * it is page-locked.  A failure is logged, and not tried again: copies are
- * slower, nothing more.  Threads may call this at once: they wait for the first
- * of them, but not for ever, since its GPU may hang.
+ * Page-lock all of the ring, at the first call, by way of the GPU that asks;
+ * true if it is page-locked.  A failure is logged, and not tried again: copies
+ * are slower, nothing more.  Threads may call this at once: they wait for the
+ * first of them, but not for ever, since its GPU may hang.
  */
 bool tsi_ring_pin(struct tsi_ring_pin *p, struct tsi_ring *r, unsigned device);
 

@@ -4,8 +4,8 @@
  *
  * After a ring's creation the only system calls here are the one that wakes a
  * sleeping reader, and those of the first writes, which reserve the pages; no
- * function locks, allocates or logs.  The caller lets one
- * thread at a time publish.
+ * function locks, allocates or logs.  The caller lets one thread at a time
+ * publish.
  */
 #include "ring/ring.h"
 
