@@ -32,6 +32,15 @@ need()
 	}
 }
 
+# python_with MODULE DEFAULT: sets python to an interpreter that has this module.
+python_with()
+{
+	python=${PYTHON:-$2}
+	"$python" -c "import $1" 2>/dev/null && return
+	echo "skipped: $python has no $1; make check fills build/venv" >&2
+	return 77
+}
+
 # Sets data to generated images: the same ones in every run.
 generated()
 {
@@ -140,12 +149,7 @@ bench()
 		;;
 	against | start | cores | scripts | nodes)
 		need "$B/bin/tsock-producer"
-		python=${PYTHON:-build/venv/bin/python}
-		if ! "$python" -c 'import torchvision' 2>/dev/null; then
-			echo "skipped: $python has no torchvision;" \
-				"make check fills build/venv" >&2
-			return 77
-		fi
+		python_with torchvision build/venv/bin/python || return
 		real
 		if [ "$1" = scripts ]; then
 			TSOCK_PRODUCER=$here/$B/bin/tsock-producer \
@@ -158,12 +162,7 @@ bench()
 		need "$B/bin/tsock-producer"
 		need "$B/bin/tsock-pack"
 		need "$B/bench/claims"
-		python=${PYTHON:-build/venv/bin/python}
-		if ! "$python" -c 'import numpy' 2>/dev/null; then
-			echo "skipped: $python has no numpy;" \
-				"make check fills build/venv" >&2
-			return 77
-		fi
+		python_with numpy build/venv/bin/python || return
 		real
 		"$python" bench/model.py "$B/bin/tsock-producer" \
 			"$B/bin/tsock-pack" "$B/bench/claims" "$data"
@@ -189,23 +188,13 @@ bench()
 		;;
 	serve | batch)
 		need "$B/lib/libtsock.so"
-		python=${PYTHON:-build/venv/bin/python}
-		if ! "$python" -c 'import torch' 2>/dev/null; then
-			echo "skipped: $python has no torch;" \
-				"make check fills build/venv" >&2
-			return 77
-		fi
+		python_with torch build/venv/bin/python || return
 		streams "$python" "bench/$1.py"
 		;;
 	data)
 		need "$B/bin/tsock-producer"
 		need "$B/bench/windows"
-		python=${PYTHON:-build/venv/bin/python}
-		if ! "$python" -c 'import torchvision' 2>/dev/null; then
-			echo "skipped: $python has no torchvision;" \
-				"make check fills build/venv" >&2
-			return 77
-		fi
+		python_with torchvision build/venv/bin/python || return
 		real
 		streams "$python" bench/data.py "$B/bin/tsock-producer" \
 			"$B/bench/windows" "$data"
@@ -216,12 +205,7 @@ bench()
 		python=build/venv/bin/python
 		[ ! -e build/venv-compare/complete ] ||
 			python=build/venv-compare/bin/python
-		python=${PYTHON:-$python}
-		if ! "$python" -c 'import torchvision' 2>/dev/null; then
-			echo "skipped: $python has no torchvision;" \
-				"make check fills build/venv" >&2
-			return 77
-		fi
+		python_with torchvision "$python" || return
 		real
 		"$python" "bench/$1.py" "$B/bench/recipes" "$data"
 		;;
