@@ -255,6 +255,9 @@ def test_streams_are_started_and_stopped_by_hand(streams, images):
     for _ in range(2):
         found = ray.get(read.remote(streams, dict(KEYWORDS, **options)))
         assert found == [*range(N)]
+        # Whose batches were its own is no other stream for that.
+        same = dict(options, ring=KEYWORDS["ring"], max_batch=16)
+        assert {*tsock.ray.start(streams, **same)} == {*nodes}
         tsock.ray.stop(streams)
 
 

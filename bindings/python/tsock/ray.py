@@ -652,7 +652,7 @@ def _check_options(
     runs: Mapping[str, str],
 ) -> None:
     """Raise an error if the producer was started with others before."""
-    own = {"threads", "exit_when_idle", "max_batch"}
+    own = {"threads", "exit_when_idle", "least_batch"}
     differ = [
         "%s=%s (asked for: %s)" % (key, runs.get(key), checked.get(key))
         for key in sorted({*checked, *runs} - own)
