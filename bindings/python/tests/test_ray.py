@@ -239,7 +239,7 @@ def test_streams_are_started_and_stopped_by_hand(streams, images):
         tsock.ray.start(streams, **dict(options, size=40))
     # A bare name is that of a stream that runs, and here is a node, too.
     with tsock.ray.DataLoader(streams, 16, fields="index") as loader:
-        assert loader.name == paths[tsock.ray._node()]
+        assert loader.name == paths[tsock.ray.this_node()]
         assert joined(i.tolist() for (i,) in loader) == [*range(N)]
         with pytest.raises(
             tsock.Refused, match="reads the stream: %d" % os.getpid()
@@ -269,13 +269,13 @@ def _read(name, keywords):
 def test_a_loader_says_that_it_waits_for_cpus(
     streams, images, monkeypatch, caplog
 ):
-    node = tsock.ray._node()
+    node = tsock.ray.this_node()
     busy = ray.remote(Busy).options(
         num_cpus=CPUS, scheduling_strategy=on(node)
     )
     actor = busy.remote()
     ray.get(actor.ready.remote())
-    monkeypatch.setattr(tsock.ray, "FIRST_WORD", 0.2)
+    monkeypatch.setattr(tsock.ray.asking, "FIRST_WORD", 0.2)
     with pytest.raises(
         tsock.NoProducer,
         match="Ray hasn't started the actor with 2 CPUs, one for each thread "
@@ -310,7 +310,7 @@ def test_what_cannot_be_right(streams, images, tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="'f00' is no node of Ray's"):
         tsock.ray.start(streams, root=root, nodes=["f00"])
     with monkeypatch.context() as patch:
-        patch.setattr(tsock.ray, "_version", "0.0.1")
+        patch.setattr(tsock.ray.asking, "VERSION", "0.0.1")
         with pytest.raises(tsock.NoProducer, match="and this process 0.0.1"):
             make(streams, root=root, threads=1)
     with monkeypatch.context() as patch:
