@@ -22,4 +22,10 @@ void tsi_futex_wait(const _Atomic uint32_t *word, uint32_t value,
 /* Wake all that sleep on word. */
 void tsi_futex_wake(const _Atomic uint32_t *word);
 
+/* The same for a word that sleepers share: one sleeps until it is woken for one
+ * of its bits. */
+void tsi_futex_wait_bits(const _Atomic uint32_t *word, uint32_t value,
+			 uint32_t bits, int timeout_ms);
+void tsi_futex_wake_bits(const _Atomic uint32_t *word, uint32_t bits);
+
 #endif

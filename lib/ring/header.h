@@ -31,7 +31,7 @@ static inline bool tsi_header_stands(const struct tsi_ring_shared *s,
 				     unsigned row, uint32_t reader)
 {
 	/* Pairs with the producer's store: slots are reused after it. */
-	return reader && atomic_load_explicit(&s->row[row].reader,
+	return reader && atomic_load_explicit(&s->reader[row],
 					      memory_order_acquire) == reader;
 }
 
@@ -40,7 +40,7 @@ static inline bool tsi_header_detached(const struct tsi_ring_shared *s,
 				       unsigned row, uint32_t reader)
 {
 	return reader &&
-	       atomic_load(&s->row[row].reader) == (reader | TSI_ROW_DETACHED);
+	       atomic_load(&s->reader[row]) == (reader | TSI_ROW_DETACHED);
 }
 
 /*
@@ -113,20 +113,28 @@ static inline const char *tsi_header_error(const struct tsi_ring_shared *s)
 	return s->error;
 }
 
+/* The bit of the word on which a row's reader sleeps. */
+static inline uint32_t tsi_row_bit(unsigned row)
+{
+	return UINT32_C(1) << row % TSI_ROWS_A_WORD;
+}
+
 /*
- * To sleep until the row is woken: count its wake-ups, look at the head, sleep
- * if there was none since, at most timeout_ms.
+ * To sleep until the row is woken: count the wake-ups of the rows that share
+ * its word, look at the head, sleep if there was none since, at most
+ * timeout_ms.
  */
 static inline uint32_t tsi_header_wakes(const struct tsi_ring_shared *s,
 					unsigned row)
 {
-	return atomic_load(&s->row[row].wake);
+	return atomic_load(&s->wake[row / TSI_ROWS_A_WORD]);
 }
 
 static inline void tsi_header_sleep(const struct tsi_ring_shared *s,
 				    unsigned row, uint32_t seen, int timeout_ms)
 {
-	tsi_futex_wait(&s->row[row].wake, seen, timeout_ms);
+	tsi_futex_wait_bits(&s->wake[row / TSI_ROWS_A_WORD], seen,
+			    tsi_row_bit(row), timeout_ms);
 }
 
 /*

@@ -17,8 +17,9 @@
 #include "tsock/tsock.h"
 
 #define TSI_RING_MAGIC UINT64_C(0x676e72206b636f74) /* "tock rng" */
-#define TSI_RING_ABI 10
+#define TSI_RING_ABI 11
 #define TSI_MAX_ROWS 256
+#define TSI_ROWS_A_WORD 32 /* of those that share a word to sleep on */
 #define TSI_CACHE_LINE 64
 #define TSI_RING_ERROR 4092                   /* bytes of error[] */
 #define TSI_PAGE_OWNER 16                     /* bytes of owner[] */
@@ -30,15 +31,6 @@ enum tsi_ring_state {
 	TSI_RING_FAILED = 3,  /* error[] says why: a stream error */
 	TSI_RING_CLOSED = 4,  /* the producer has shut down in good order */
 	TSI_RING_STOPPED = 5, /* for good: error[] says by whom */
-};
-
-/* One for each reader, written by the producer; a cache line each. */
-struct tsi_row {
-	_Atomic uint32_t wake; /* futex: bumped when head reaches want */
-	/* Number of the reader that has it, beside TSI_ROW_DETACHED if it was
-	 * detached; 0: none. */
-	_Atomic uint32_t reader;
-	uint64_t reserved[7];
 };
 
 /*
@@ -108,7 +100,16 @@ struct tsi_ring_shared {
 	_Alignas(TSI_CACHE_LINE) _Atomic uint32_t state;
 	char error[TSI_RING_ERROR];
 
-	_Alignas(TSI_CACHE_LINE) struct tsi_row row[TSI_MAX_ROWS];
+	/*
+	 * Futexes, each for TSI_ROWS_A_WORD rows in turn: bumped when the head
+	 * reaches what one of their readers wants.  A row has its own bit, so
+	 * that one system call wakes the readers that want it, and no others.
+	 */
+	_Alignas(TSI_CACHE_LINE) _Atomic uint32_t
+		wake[TSI_MAX_ROWS / TSI_ROWS_A_WORD];
+	/* Number of the reader that has a row, beside TSI_ROW_DETACHED if it
+	 * was detached; 0: none. */
+	_Alignas(TSI_CACHE_LINE) _Atomic uint32_t reader[TSI_MAX_ROWS];
 };
 
 /* The tail page: one for each reader, written by its consumer. */
@@ -139,16 +140,16 @@ TSI_LAYOUT_AT(tsi_ring_shared, front_want, 1864);
 TSI_LAYOUT_AT(tsi_ring_shared, start_want, 1872);
 TSI_LAYOUT_AT(tsi_ring_shared, held, 1880);
 TSI_LAYOUT_AT(tsi_ring_shared, state, 1920);
-TSI_LAYOUT_AT(tsi_ring_shared, row, 6016);
+TSI_LAYOUT_AT(tsi_ring_shared, wake, 6016);
+TSI_LAYOUT_AT(tsi_ring_shared, reader, 6080);
 TSI_LAYOUT_AT(tsi_ring_field, sample_bytes, 80);
 TSI_LAYOUT_AT(tsi_tail_page, samples, 64);
 TSI_LAYOUT_AT(tsi_tail_page, generation, 80);
 TSI_LAYOUT_AT(tsi_tail_page, left, 84);
 TSI_LAYOUT_AT(tsi_tail_page, owner, 88);
 TSI_LAYOUT_AT(tsi_tail_page, position, 104);
-_Static_assert(sizeof(struct tsi_ring_shared) == 22400, "TSI_RING_ABI");
+_Static_assert(sizeof(struct tsi_ring_shared) == 7104, "TSI_RING_ABI");
 _Static_assert(sizeof(struct tsi_ring_field) == 104, "TSI_RING_ABI");
-_Static_assert(sizeof(struct tsi_row) == TSI_CACHE_LINE, "TSI_RING_ABI");
 _Static_assert(sizeof(struct tsi_tail_page) == 128, "TSI_RING_ABI");
 _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2,
 	       "a lock would not be shared with the other process");

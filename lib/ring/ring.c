@@ -266,15 +266,44 @@ int tsi_ring_make_room(struct tsi_ring *r, uint64_t first, uint64_t count)
 	return err;
 }
 
-static void wake(struct tsi_row *row)
+static void wake(struct tsi_ring *r, unsigned word, uint32_t bits)
 {
-	atomic_fetch_add(&row->wake, 1);
-	tsi_futex_wake(&row->wake);
+	_Atomic uint32_t *wakes = &r->shared->wake[word];
+
+	atomic_fetch_add(wakes, 1);
+	tsi_futex_wake_bits(wakes, bits);
+}
+
+static void wake_row(struct tsi_ring *r, unsigned row)
+{
+	wake(r, row / TSI_ROWS_A_WORD, tsi_row_bit(row));
 }
 
 void tsi_ring_set_end(struct tsi_ring *r, uint64_t end)
 {
 	atomic_store(&r->shared->end, end);
+}
+
+/* Those of the word's rows, from first on, whose readers sleep for the head. */
+static uint32_t rows_to_wake(struct tsi_ring *r, unsigned first, uint64_t head)
+{
+	uint64_t end = min64(first + TSI_ROWS_A_WORD, r->rows_used);
+	uint32_t bits = 0;
+
+	for (unsigned i = first; i < end; i++) {
+		uint64_t want;
+
+		if (!r->tail[i])
+			continue;
+		want = tsi_tail_page_sleeps_for(r->tail[i]);
+		/* One wake-up for each want: a reader that was woken for a
+		 * head doesn't sleep for it again. */
+		if (want && want <= head && want != r->woken[i]) {
+			r->woken[i] = want;
+			bits |= tsi_row_bit(i);
+		}
+	}
+	return bits;
 }
 
 void tsi_ring_publish(struct tsi_ring *r, uint64_t head)
@@ -285,18 +314,11 @@ void tsi_ring_publish(struct tsi_ring *r, uint64_t head)
 	/* Pairs with the reader's fence between storing want and reading head:
 	 * either the reader sees this head, or the want is seen below. */
 	atomic_thread_fence(memory_order_seq_cst);
-	for (unsigned i = 0; i < r->rows_used; i++) {
-		uint64_t want;
+	for (unsigned i = 0; i < r->rows_used; i += TSI_ROWS_A_WORD) {
+		uint32_t bits = rows_to_wake(r, i, head);
 
-		if (!r->tail[i])
-			continue;
-		want = tsi_tail_page_sleeps_for(r->tail[i]);
-		/* One wake-up for each want: a reader that was woken for a
-		 * head doesn't sleep for it again. */
-		if (want && want <= head && want != r->woken[i]) {
-			r->woken[i] = want;
-			wake(&r->shared->row[i]);
-		}
+		if (bits)
+			wake(r, i / TSI_ROWS_A_WORD, bits);
 	}
 }
 
@@ -356,7 +378,7 @@ void tsi_ring_finish(struct tsi_ring *r, enum tsi_ring_state state,
 	atomic_store(&r->shared->state, state);
 	for (unsigned i = 0; i < r->rows_used; i++)
 		if (r->tail[i])
-			wake(&r->shared->row[i]);
+			wake_row(r, i);
 }
 
 uint32_t tsi_ring_attach(struct tsi_ring *r, unsigned row,
@@ -366,7 +388,7 @@ uint32_t tsi_ring_attach(struct tsi_ring *r, unsigned row,
 	r->readers = (r->readers + 1) & ~TSI_ROW_DETACHED;
 	if (!r->readers)
 		r->readers = 1;
-	atomic_store(&r->shared->row[row].reader, r->readers);
+	atomic_store(&r->shared->reader[row], r->readers);
 	r->woken[row] = 0;
 	r->tail[row] = tail;
 	if (r->rows_used <= row)
@@ -376,14 +398,14 @@ uint32_t tsi_ring_attach(struct tsi_ring *r, unsigned row,
 
 void tsi_ring_detach(struct tsi_ring *r, unsigned row)
 {
-	_Atomic uint32_t *reader = &r->shared->row[row].reader;
+	_Atomic uint32_t *reader = &r->shared->reader[row];
 
 	/* A reader that was detached may still have to be told so, and one that
 	 * was a reader when the last slot was written may read on. */
 	if (!(atomic_load(reader) & TSI_ROW_DETACHED) &&
 	    atomic_load(&r->shared->state) == TSI_RING_OPEN)
 		atomic_store(reader, 0);
-	wake(&r->shared->row[row]);
+	wake_row(r, row);
 	r->tail[row] = NULL;
 	while (r->rows_used && !r->tail[r->rows_used - 1])
 		r->rows_used--;
@@ -391,12 +413,10 @@ void tsi_ring_detach(struct tsi_ring *r, unsigned row)
 
 void tsi_ring_set_aside(struct tsi_ring *r, unsigned row)
 {
-	struct tsi_row *s = &r->shared->row[row];
-
-	atomic_fetch_or(&s->reader, TSI_ROW_DETACHED);
+	atomic_fetch_or(&r->shared->reader[row], TSI_ROW_DETACHED);
 	/* Pairs with tsi_tail_page_enter(). */
 	atomic_thread_fence(memory_order_seq_cst);
-	wake(s);
+	wake_row(r, row);
 	r->tail[row] = NULL;
 	while (r->rows_used && !r->tail[r->rows_used - 1])
 		r->rows_used--;
@@ -405,7 +425,7 @@ void tsi_ring_set_aside(struct tsi_ring *r, unsigned row)
 void tsi_ring_undo_set_aside(struct tsi_ring *r, unsigned row,
 			     const struct tsi_tail_page *tail)
 {
-	atomic_fetch_and(&r->shared->row[row].reader, ~TSI_ROW_DETACHED);
+	atomic_fetch_and(&r->shared->reader[row], ~TSI_ROW_DETACHED);
 	r->woken[row] = 0;
 	r->tail[row] = tail;
 	if (r->rows_used <= row)

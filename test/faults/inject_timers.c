@@ -77,6 +77,17 @@ void __wrap_tsi_futex_wait(const _Atomic uint32_t *word, uint32_t value,
 	__real_tsi_futex_wait(word, value, limit(timeout_ms, FAILS_MS));
 }
 
+void __real_tsi_futex_wait_bits(const _Atomic uint32_t *word, uint32_t value,
+				uint32_t bits, int timeout_ms);
+void __wrap_tsi_futex_wait_bits(const _Atomic uint32_t *word, uint32_t value,
+				uint32_t bits, int timeout_ms);
+void __wrap_tsi_futex_wait_bits(const _Atomic uint32_t *word, uint32_t value,
+				uint32_t bits, int timeout_ms)
+{
+	__real_tsi_futex_wait_bits(word, value, bits,
+				   limit(timeout_ms, FAILS_MS));
+}
+
 int __real_tsi_thread_wait(pthread_cond_t *c, pthread_mutex_t *lock,
 			   int64_t until_ns);
 int __wrap_tsi_thread_wait(pthread_cond_t *c, pthread_mutex_t *lock,

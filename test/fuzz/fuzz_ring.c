@@ -97,7 +97,7 @@ static void change(struct tsi_ring_shared *s, struct bytes *in)
 	switch (kind) {
 	case 0: /* any byte before the rows */
 		((uint8_t *)s)[take(in, 2) %
-			       offsetof(struct tsi_ring_shared, row)] =
+			       offsetof(struct tsi_ring_shared, wake)] =
 			(uint8_t)take(in, 1);
 		break;
 	case 1: /* a number, by its low bytes or all of it */

@@ -43,7 +43,7 @@ static void make_ring(const struct fake_producer *r)
 	need(!tsi_memfd_create("tail", sizeof(struct tsi_tail_page),
 			       TSI_MEM_PEER_WRITES, &fake_tail));
 	fake_event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	atomic_store(&fake_ring.shared->row[0].reader, 1);
+	atomic_store(&fake_ring.shared->reader[0], 1);
 	if (r->header)
 		r->header(fake_ring.shared);
 }

@@ -110,7 +110,7 @@ static void failed_without_end(struct tsi_ring_shared *s)
 
 static void strange_row(struct tsi_ring_shared *s)
 {
-	atomic_store(&s->row[0].reader, 77);
+	atomic_store(&s->reader[0], 77);
 }
 
 /* All that a consumer reads after the reply. */
@@ -118,7 +118,7 @@ static void all_noise(struct tsi_ring_shared *s)
 {
 	for (unsigned k = 0; k < 40; k++) {
 		for (size_t i = offsetof(struct tsi_ring_shared, head);
-		     i < offsetof(struct tsi_ring_shared, row[8]); i += 8)
+		     i < offsetof(struct tsi_ring_shared, reader[8]); i += 8)
 			*(uint64_t *)((uint8_t *)s + i) =
 				stream_mix(k * 65537 + i);
 		proc_pause_us(20000);

@@ -79,7 +79,7 @@ static void is_given_up(struct inside *in)
 {
 	double t0 = watched_now_s();
 
-	while (atomic_load(&in->ring->row[in->passed.reply.row].reader)) {
+	while (atomic_load(&in->ring->reader[in->passed.reply.row])) {
 		assert_true(watched_now_s() - t0 < 60.0);
 		proc_pause_us(1000);
 	}

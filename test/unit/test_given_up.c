@@ -107,16 +107,16 @@ static void who_saw_that_it_was_detached_doesnt_forget_it(void **state)
 	c.ring = &ring;
 	c.row = 3;
 	c.reader = 7;
-	atomic_store(&ring.row[3].reader, 7);
+	atomic_store(&ring.reader[3], 7);
 	assert_false(tsi_claim_detached(&c));
-	atomic_store(&ring.row[3].reader, 7 | TSI_ROW_DETACHED);
+	atomic_store(&ring.reader[3], 7 | TSI_ROW_DETACHED);
 	assert_true(tsi_claim_detached(&c));
 	assert_false(tsi_claim_stands(&c));
-	atomic_store(&ring.row[3].reader, 7);
+	atomic_store(&ring.reader[3], 7);
 	assert_true(tsi_claim_detached(&c));
 	/* Nor is another reader meant. */
 	c.detached = false;
-	atomic_store(&ring.row[3].reader, 8 | TSI_ROW_DETACHED);
+	atomic_store(&ring.reader[3], 8 | TSI_ROW_DETACHED);
 	assert_false(tsi_claim_detached(&c));
 }
 

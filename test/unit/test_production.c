@@ -15,13 +15,28 @@
 static _Atomic(void (*)(void)) while_it_wakes;
 static _Atomic unsigned waits; /* for a turn */
 
-void tsi_futex_wake(const _Atomic uint32_t *word)
+void tsi_futex_wake_bits(const _Atomic uint32_t *word, uint32_t bits)
 {
 	void (*fn)(void) = atomic_exchange(&while_it_wakes, NULL);
 
 	(void)word;
+	(void)bits;
 	if (fn)
 		fn();
+}
+
+void tsi_futex_wake(const _Atomic uint32_t *word)
+{
+	(void)word;
+}
+
+void tsi_futex_wait_bits(const _Atomic uint32_t *word, uint32_t value,
+			 uint32_t bits, int timeout_ms)
+{
+	(void)word;
+	(void)value;
+	(void)bits;
+	(void)timeout_ms;
 }
 
 void tsi_futex_wait(const _Atomic uint32_t *word, uint32_t value,

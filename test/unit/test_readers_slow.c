@@ -62,7 +62,7 @@ static int mind(void)
 
 static bool is_set_aside(unsigned id)
 {
-	return atomic_load(&readers_ring[0].ring.shared->row[id].reader) &
+	return atomic_load(&readers_ring[0].ring.shared->reader[id]) &
 	       TSI_ROW_DETACHED;
 }
 

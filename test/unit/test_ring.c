@@ -7,8 +7,15 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "ring/header.h"
 #include "ring/ring.h"
@@ -190,28 +197,103 @@ static void the_margin_repeats_the_rings_first_samples(void **state)
 	tsi_ring_destroy(&r);
 }
 
+/* A thread that sleeps until its row is woken. */
+struct sleeper {
+	const struct tsi_ring_shared *ring;
+	unsigned row;
+	_Atomic pid_t tid;
+	pthread_t thread;
+};
+
+static void *sleep_once(void *arg)
+{
+	struct sleeper *s = arg;
+	uint32_t seen = tsi_header_wakes(s->ring, s->row);
+
+	atomic_store(&s->tid, (pid_t)syscall(SYS_gettid));
+	tsi_header_sleep(s->ring, s->row, seen, 600000);
+	return NULL;
+}
+
+static char state_of(pid_t tid)
+{
+	char path[64], state = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)tid);
+	f = fopen(path, "r");
+	assert_non_null(f);
+	assert_int_equal(fscanf(f, "%*d %*s %c", &state), 1);
+	fclose(f);
+	return state;
+}
+
+static void fall_asleep(struct sleeper *s, const struct tsi_ring *r,
+			unsigned row)
+{
+	s->ring = r->shared;
+	s->row = row;
+	atomic_init(&s->tid, 0);
+	assert_int_equal(pthread_create(&s->thread, NULL, sleep_once, s), 0);
+	while (!atomic_load(&s->tid) || state_of(atomic_load(&s->tid)) != 'S')
+		sched_yield();
+}
+
+/* Was the sleeper still asleep?  The ring didn't wake it, then. */
+static bool had_to_be_woken(struct sleeper *s)
+{
+	const _Atomic uint32_t *word = &s->ring->wake[s->row / TSI_ROWS_A_WORD];
+	long n = syscall(SYS_futex, word, FUTEX_WAKE_BITSET, INT_MAX, NULL,
+			 NULL, tsi_row_bit(s->row));
+
+	assert_int_equal(pthread_join(s->thread, NULL), 0);
+	return n == 1;
+}
+
+static uint32_t wakes(const struct tsi_ring *r, unsigned row)
+{
+	return atomic_load(&r->shared->wake[row / TSI_ROWS_A_WORD]);
+}
+
 static void publish_wakes_the_rows_that_want_it_and_no_other(void **state)
 {
-	struct tsi_tail_page a = { .want = 0 }, b = { .want = 0 };
+	struct tsi_tail_page a = { .want = 0 }, b = a, c = a, d = a;
+	struct sleeper first, same_word, other_word, second;
 	struct tsi_ring r;
 
 	(void)state;
 	make(&r, 7, 40, 8);
 	tsi_ring_attach(&r, 0, &a);
 	tsi_ring_attach(&r, 3, &b);
+	tsi_ring_attach(&r, 32, &c);
+	tsi_ring_attach(&r, 31, &d);
 	atomic_store(&a.want, 5);
 	atomic_store(&b.want, 9);
+	atomic_store(&c.want, 9);
+	atomic_store(&d.want, 5);
 	tsi_ring_publish(&r, 4);
-	assert_int_equal(atomic_load(&r.shared->row[0].wake), 0);
-	tsi_ring_publish(&r, 5);
-	assert_int_equal(atomic_load(&r.shared->row[0].wake), 1);
-	assert_int_equal(atomic_load(&r.shared->row[3].wake), 0);
+	assert_int_equal(wakes(&r, 0), 0);
+
+	fall_asleep(&first, &r, 0);
+	fall_asleep(&same_word, &r, 3);
+	fall_asleep(&other_word, &r, 32);
+	fall_asleep(&second, &r, 31);
+	tsi_ring_publish(&r, 5); /* both at once */
+	assert_int_equal(wakes(&r, 0), 1);
+	assert_int_equal(wakes(&r, 32), 0);
+	assert_false(had_to_be_woken(&first));
+	assert_false(had_to_be_woken(&second));
+	assert_true(had_to_be_woken(&same_word));
 	tsi_ring_publish(&r, 6); /* still awake: not again */
-	assert_int_equal(atomic_load(&r.shared->row[0].wake), 1);
+	assert_int_equal(wakes(&r, 0), 1);
+
 	tsi_ring_detach(&r, 0);
+	assert_int_equal(wakes(&r, 0), 2);
 	tsi_ring_publish(&r, 20);
-	assert_int_equal(atomic_load(&r.shared->row[3].wake), 1);
-	assert_int_equal(atomic_load(&r.shared->row[0].reader), 0);
+	assert_int_equal(wakes(&r, 0), 3);
+	assert_int_equal(wakes(&r, 32), 1);
+	assert_false(had_to_be_woken(&other_word));
+	assert_int_equal(atomic_load(&r.shared->reader[0]), 0);
 	tsi_ring_destroy(&r);
 }
 
@@ -244,13 +326,13 @@ static void the_next_reader_of_a_row_has_another_number(void **state)
 
 	(void)state;
 	make(&r, 7, 40, 8);
-	assert_int_equal(atomic_load(&r.shared->row[2].reader), 0);
+	assert_int_equal(atomic_load(&r.shared->reader[2]), 0);
 	first = tsi_ring_attach(&r, 2, &a);
 	other = tsi_ring_attach(&r, 3, &a);
-	assert_int_equal(atomic_load(&r.shared->row[2].reader), first);
+	assert_int_equal(atomic_load(&r.shared->reader[2]), first);
 	tsi_ring_detach(&r, 2);
 	next = tsi_ring_attach(&r, 2, &a);
-	assert_int_equal(atomic_load(&r.shared->row[2].reader), next);
+	assert_int_equal(atomic_load(&r.shared->reader[2]), next);
 	assert_true(first && other && next);
 	assert_true(first != other && first != next && other != next);
 	/* Nor is a number 0 when all of them have been given. */
@@ -292,23 +374,22 @@ a_reader_that_was_not_detached_after_all_is_one_as_before(void **state)
 	(void)state;
 	make(&r, 7, 40, 8);
 	for (unsigned more = 0; more < 2; more++) {
-		struct tsi_row *row = &r.shared->row[2];
-		uint32_t wakes = atomic_load(&row->wake);
+		const _Atomic uint32_t *now = &r.shared->reader[2];
+		uint32_t before = wakes(&r, 2);
 
 		reader = tsi_ring_attach(&r, 2, &a);
 		/* The reader may have the last row, or not. */
 		if (more)
 			tsi_ring_attach(&r, 3, &b);
 		tsi_ring_set_aside(&r, 2);
-		assert_int_equal(atomic_load(&row->reader),
-				 reader | TSI_ROW_DETACHED);
-		assert_int_equal(atomic_load(&row->wake), ++wakes);
+		assert_int_equal(atomic_load(now), reader | TSI_ROW_DETACHED);
+		assert_int_equal(wakes(&r, 2), ++before);
 		tsi_ring_publish(&r, 5);
-		assert_int_equal(atomic_load(&row->wake), wakes);
+		assert_int_equal(wakes(&r, 2), before);
 		tsi_ring_undo_set_aside(&r, 2, &a);
-		assert_int_equal(atomic_load(&row->reader), reader);
+		assert_int_equal(atomic_load(now), reader);
 		tsi_ring_publish(&r, 6);
-		assert_int_equal(atomic_load(&row->wake), ++wakes);
+		assert_int_equal(wakes(&r, 2), ++before);
 		tsi_ring_detach(&r, 2);
 	}
 	tsi_ring_destroy(&r);
