@@ -18,6 +18,7 @@
  *   NO_READER_FENCE     between storing want and reading head
  *   NO_RELEASE_FENCE    between storing a tail and reading gate_want
  *   NO_GATE_FENCE       between storing gate_want and reading tails
+ *   ONE_WOKEN           of those that want a head, only the last is woken
  *   WAKE_AFTER_HEAD     the reader reads head first, its wake word then
  *   ONE_SLOT_MORE       samples are made up to gate + C + 1
  *   HEAD_FIRST          a sample is published before it is made
@@ -40,7 +41,7 @@ byte mem[6];
 byte slot[C];
 
 /* What the kernel keeps, at once visible to all. */
-byte wake[R];
+byte wake; /* one word for all readers, of which each has a bit */
 bool asleep[R];
 bool event;
 
@@ -105,6 +106,23 @@ inline serve_joins()
 	}
 }
 
+/* One call wakes those whose bits are given, and no others. */
+inline wake_due()
+{
+	if
+	:: due[0] || due[1] ->
+		wake++;
+		atomic {
+			for (i : 0 .. R - 1) {
+				asleep[i] = asleep[i] && !due[i];
+				due[i] = false
+			};
+			i = 0
+		}
+	:: else
+	fi
+}
+
 inline publish()
 {
 	store(0, HEAD, head);
@@ -115,16 +133,17 @@ inline publish()
 		want = mem[WANT(i)];
 		if
 		:: want && want <= head && want != woken[i] ->
-			atomic {
-				woken[i] = want;
-				wake[i]++;
-				asleep[i] = false
-			}
+			woken[i] = want;
+#ifdef ONE_WOKEN
+			due[0] = false;
+#endif
+			due[i] = true
 		:: else
 		fi
 	};
 	i = 0;
-	want = 0
+	want = 0;
+	wake_due()
 }
 
 #ifdef ONE_SLOT_MORE
@@ -152,6 +171,7 @@ active proctype producer()
 {
 	byte head = 0, gate, want, i;
 	byte woken[R];
+	bool due[R];
 
 	do
 	:: head == M -> break
@@ -216,9 +236,9 @@ inline await_head()
 	::
 #ifdef WAKE_AFTER_HEAD
 		h = mem[HEAD];
-		w = wake[me];
+		w = wake;
 #else
-		w = wake[me];
+		w = wake;
 		h = mem[HEAD];
 #endif
 		if
@@ -226,9 +246,9 @@ inline await_head()
 		:: else ->
 			/* FUTEX_WAIT compares and sleeps in one step. */
 			if
-			:: atomic { wake[me] == w -> asleep[me] = true };
+			:: atomic { wake == w -> asleep[me] = true };
 			   !asleep[me]
-			:: atomic { wake[me] != w }
+			:: atomic { wake != w }
 			fi
 		fi
 	od;
