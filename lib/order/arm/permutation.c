@@ -2,7 +2,8 @@
 /*
  * permutation.c - the network of sixteen numbers at once with NEON.
  *
- * A lane of 32 bits has a row, a column or a word.
+ * A lane of 32 bits has a row, a column or a word.  Loops over vectors are
+ * unrolled, so that vectors stay in registers.
  */
 #include "order/permutation_kernel.h"
 
@@ -22,6 +23,7 @@ INLINE struct some load(const uint32_t *v)
 {
 	struct some s;
 
+#pragma GCC unroll 4
 	for (unsigned i = 0; i < VECTORS; i++)
 		s.v[i] = vld1q_u32(v + 4 * i);
 	return s;
@@ -29,6 +31,7 @@ INLINE struct some load(const uint32_t *v)
 
 INLINE void store(const struct some *s, uint32_t *v)
 {
+#pragma GCC unroll 4
 	for (unsigned i = 0; i < VECTORS; i++)
 		vst1q_u32(v + 4 * i, s->v[i]);
 }
@@ -53,6 +56,7 @@ INLINE uint32x4_t times(uint32x4_t x, uint32x4_t m)
 INLINE void round_of(struct some *to, const struct some *from, uint32_t first,
 		     uint32_t second, uint32x4_t m)
 {
+#pragma GCC unroll 4
 	for (unsigned i = 0; i < VECTORS; i++) {
 		uint32x4_t x = veorq_u32(from->v[i], vdupq_n_u32(first)), sum;
 
