@@ -261,28 +261,34 @@ check()
 
 # --------------------------------------------------------------------------
 
-# Plant a line in a file of the copy; the check has to fail, and only then.
+# Plant a line in a file of the copy, in x3.c, say, for x.c: each has one of
+# its own.  A complaint that names the file has to say WHAT.
 plant()
 {
-	local file=$copy/$1 there=0
-	[ -f "$file" ] && there=1 && cp "$file" "$copy.kept"
-	mkdir -p "${file%/*}"
-	printf '%s\n' "$2" >>"$file"
+	local file=$1
+	planted=$((planted + 1))
+	[[ $file != */x.* ]] || file=${file%x.*}x$planted.${file##*.}
+	[[ $file != */* ]] || mkdir -p "$copy/${file%/*}"
+	printf '%s\n' "$2" >>"$copy/$file"
+	wanted+="$file"$'\t'"$3"$'\t'"$2"$'\n'
+}
+
+# All at once: the check reads the whole tree each time.
+all_are_found()
+{
+	local file what line
 	if "$0" "$copy" >"$copy.out"; then
-		complain "not found: '$2' in $1"
-	elif ! grep -q "$3" "$copy.out"; then
-		complain "found '$2' in $1 but said: $(cat "$copy.out")"
+		complain 'nothing was found'
 	fi
-	if [ $there = 1 ]; then
-		mv "$copy.kept" "$file"
-	else
-		rm "$file"
-	fi
+	while IFS=$'\t' read -r file what line; do
+		grep -F -- "${file#test/}" "$copy.out" | grep -q -- "$what" ||
+			complain "not found: '$line' in $file"
+	done <<<"${wanted%$'\n'}"
 }
 
 self_test()
 {
-	local w=work f=farm
+	local w=work f=farm planted=0 wanted=''
 	temp=$(mktemp -d)
 	trap 'rm -rf "$temp"' EXIT
 	copy=$temp/tree
@@ -322,8 +328,8 @@ self_test()
 	plant lib/serve/x.c '#include "consumer/reader.h"' 'serve must not'
 	plant lib/consumer/x.c '#include "serve/server.h"' 'consumer must not'
 	plant lib/consumer/x.c '#include "serve/membership.h"' 'consumer must not'
-	plant lib/serve/membership.c '#include "ring/ring.h"' 'membership must not'
-	plant lib/serve/membership.c '#include "server.h"' 'membership must not'
+	plant lib/serve/membership.c '#include "ring/ring.h"' 'must not include lib/ring/'
+	plant lib/serve/membership.c '#include "server.h"' 'must not include lib/serve/'
 	plant test/layers.exceptions 'include lib/ring/x.c lib/wire/x.h' 'any more'
 	plant producer/data/x.c '#include "io/reader.h"' 'data must not'
 	plant producer/io/x.c '#include "ring/ring.h"' 'io must not'
@@ -360,6 +366,7 @@ self_test()
 	plant lib/wire/x.c 'pthread_create(&t, NULL, fn, NULL);' 'base/thread.h'
 	plant README.md "see /$w/main" 'one machine'
 	plant lib/x.sh "cd /$f/x" 'one machine'
+	all_are_found
 	[ "$bad" = 0 ]
 }
 
