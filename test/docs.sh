@@ -33,11 +33,20 @@ complain()
 	bad=$((bad + 1))
 }
 
-# Code in a line, or a whole indented or fenced line, one piece a line.
-pieces()
+# read_pieces DOC: into $pieces, the code in a line or a whole indented or fenced
+# line, one piece a line.
+read_pieces()
 {
-	grep -o '`[^`]*`' "$1" | tr -d '`'
-	sed -n '/^    /p' "$1"
+	{
+		grep -o '`[^`]*`' "$1" | tr -d '`'
+		sed -n '/^    /p' "$1"
+	} >"$pieces"
+}
+
+# lacking LIST: the lines of stdin that are no line of the file LIST.
+lacking()
+{
+	sort -u | comm -23 - "$1"
 }
 
 # Folders beside which a path in a document may be meant.
@@ -57,14 +66,14 @@ check_files()
 	for path in $(grep -o '](\([^)#:]*\)' "$doc" | cut -c3- | sort -u); do
 		[ -e "$dir/$path" ] || complain "$doc: no file $path to link to"
 	done
-	for path in $(pieces "$doc" | grep -oE \
-		'(^|[ `(=])[A-Za-z0-9_][A-Za-z0-9_/-]*(\.[a-z]+|/)([^A-Za-z0-9_*]|$)' |
+	for path in $(grep -oE \
+		'(^|[ `(=])[A-Za-z0-9_][A-Za-z0-9_/-]*(\.[a-z]+|/)([^A-Za-z0-9_*]|$)' "$pieces" |
 		grep -oE '[A-Za-z0-9_][A-Za-z0-9_/-]*(\.[a-z]+|/)' |
 		grep -E '/|\.(c|h|cu|cpp|py|sh|txt|map|md)$' |
 		grep -vE '^(build|build-sim|_lib)/' | sort -u); do
 		case $path in
 		*/*) exists "$path" "$dir" ;;
-		*) grep -qE "(^|/)$path\$" "$files" ;;
+		*) [ -n "${named[$path]:-}" ] ;;
 		esac || complain "$doc: no file $path"
 	done
 }
@@ -72,13 +81,13 @@ check_files()
 check_functions()
 {
 	local name
-	for name in $(pieces "$1" | grep -oE '\b[A-Za-z_][A-Za-z0-9_]*\(\)' |
-		tr -d '()' | sort -u); do
-		grep -qxF "$name" "$words" || complain "$1: no function $name()"
+	for name in $(grep -oE '\b[A-Za-z_][A-Za-z0-9_]*\(\)' "$pieces" |
+		tr -d '()' | lacking "$words"); do
+		complain "$1: no function $name()"
 	done
-	for name in $(pieces "$1" | grep -oE '\b(tsi|tsock)_[a-z0-9_]+\b' |
-		sort -u); do
-		grep -qxF "$name" "$words" || complain "$1: nothing is called $name"
+	for name in $(grep -oE '\b(tsi|tsock)_[a-z0-9_]+\b' "$pieces" |
+		lacking "$words"); do
+		complain "$1: nothing is called $name"
 	done
 }
 
@@ -130,19 +139,19 @@ check_targets()
 check_options()
 {
 	local option
-	for option in $(grep -oE '`--[a-z][a-z-]+' "$1" | tr -d '`' | sort -u); do
-		[[ $other_options != *" $option "* ]] || continue
-		grep -rqF "\"${option#--}\"" producer ||
-			complain "$1: tsock-producer has no $option"
+	for option in $(grep -oE '`--[a-z][a-z-]+' "$1" | cut -c4- |
+		lacking "$options"); do
+		[[ $other_options == *" --$option "* ]] ||
+			complain "$1: tsock-producer has no --$option"
 	done
 }
 
 check_variables()
 {
 	local name
-	for name in $(pieces "$1" | grep -oE '\b(TSOCK|TSI|LIBTSOCK)_[A-Z0-9_]+\b' |
-		sort -u); do
-		grep -qxF "$name" "$words" || complain "$1: nothing is called $name"
+	for name in $(grep -oE '\b(TSOCK|TSI|LIBTSOCK)_[A-Z0-9_]+\b' "$pieces" |
+		lacking "$words"); do
+		complain "$1: nothing is called $name"
 	done
 }
 
@@ -157,22 +166,33 @@ check_licences()
 {
 	local file
 	while IFS= read -r file; do
-		head -n 2 "$file" | grep -qF 'SPDX-License-Identifier: MIT' ||
-			complain "${file#./}: no line SPDX-License-Identifier"
-	done < <(grep -E '\.(c|h|cpp|cu|map|py|sh|bash)$|/Makefile$' "$files")
+		complain "${file#./}: no line SPDX-License-Identifier"
+	done < <(grep -E '\.(c|h|cpp|cu|map|py|sh|bash)$|/Makefile$' "$files" |
+		tee "$sources" | tr '\n' '\0' |
+		xargs -0 grep -HnFm 1 'SPDX-License-Identifier: MIT' |
+		awk -F: '$2 <= 2 { print $1 }' | sort | comm -13 - "$sources")
 }
 
-# All files, and all words of the sources.
-files=$(mktemp) words=$(mktemp)
-trap 'rm -f "$files" "$words"' EXIT
+# All files, and all words of the sources; what is in quotes in the producer's,
+# the sources by name, and the pieces of a document.
+lists=$(mktemp -d) || exit 1
+files=$lists/files words=$lists/words options=$lists/options
+sources=$lists/sources pieces=$lists/pieces
+declare -A named # the files' names without their folders
+trap 'rm -rf "$lists"' EXIT
 
 read_tree()
 {
+	local file
 	find . \( -name '.?*' -o -name build -o -name 'build-*' \) -prune -o \
 		-type f -print | sort >"$files"
 	grep -E '\.(c|h|cu|cpp|py|sh|bash|map)$|/Makefile$' "$files" |
 		grep -v '/test/docs.sh$' | tr '\n' '\0' |
 		xargs -0 cat | grep -oE '[A-Za-z_][A-Za-z0-9_]*' | sort -u >"$words"
+	grep -rhoE '"[a-z][a-z-]*"' producer | tr -d '"' | sort -u >"$options"
+	while IFS= read -r file; do
+		named[${file##*/}]=1
+	done <"$files"
 }
 
 check_tree()
@@ -183,6 +203,7 @@ check_tree()
 	check_licences
 	while IFS= read -r doc; do
 		doc=${doc#./}
+		read_pieces "$doc"
 		check_files "$doc"
 		check_functions "$doc"
 		check_places "$doc"
@@ -211,8 +232,9 @@ self_test()
 {
 	local copy said i
 	copy=$(mktemp -d) || exit 1
-	cp -r Makefile ./*.md lib producer include examples docs bench bindings \
+	cp -r Makefile README.md lib producer include examples bench bindings \
 		test "$copy"
+	find "$copy" -name '*.md' ! -path "$copy/README.md" -delete
 	for ((i = 1; i < ${#planted[@]}; i += 2)); do
 		printf '\n%s\n' "${planted[i]}" >>"$copy/README.md"
 	done
