@@ -14,6 +14,7 @@ tables of operations, and those of VALUES.
 Needs libclang, for Python (pip install libclang).
 """
 
+import functools
 import glob
 import os
 import subprocess
@@ -136,30 +137,44 @@ def named(record):
 
 def inside(location, root):
     """The file, relative to root; None: it is none of ours."""
-    if location.file is None:
-        return None
-    path = os.path.relpath(location.file.name, root)
+    return location.file and relative(location.file.name, root)
+
+
+@functools.lru_cache(maxsize=None)
+def relative(path, root):
+    path = os.path.relpath(path, root)
     return None if path.startswith("..") else path
 
 
 def uses(cursor, root, found):
     """Add (struct, its home, the file that uses a field) for each use."""
-    for child in cursor.get_children():
-        if cursor.kind == cindex.CursorKind.TRANSLATION_UNIT and not inside(
-            child.location, root
+    for child in cursor.walk_preorder():
+        if child.kind != cindex.CursorKind.MEMBER_REF_EXPR:
+            continue
+        field = child.referenced
+        if field is None or field.kind != cindex.CursorKind.FIELD_DECL:
+            continue
+        record = named(field.semantic_parent)
+        home = inside(record.location, root)
+        user = inside(child.location, root)
+        if home and user:
+            found[record.spelling, home].add(user)
+
+
+def declarations(unit, root, seen):
+    """Those of our files in which fields may be used; of a header once."""
+    for child in unit.cursor.get_children():
+        if child.kind == cindex.CursorKind.TYPEDEF_DECL or (
+            child.kind == cindex.CursorKind.FUNCTION_DECL
+            and not child.is_definition()
         ):
             continue
-        if child.kind == cindex.CursorKind.MEMBER_REF_EXPR:
-            field = child.referenced
-            if field is not None and (
-                field.kind == cindex.CursorKind.FIELD_DECL
-            ):
-                record = named(field.semantic_parent)
-                home = inside(record.location, root)
-                user = inside(child.location, root)
-                if home and user:
-                    found[record.spelling, home].add(user)
-        uses(child, root, found)
+        where = child.location
+        if inside(where, root):
+            place = where.file.name, where.offset
+            if place not in seen:
+                seen.add(place)
+                yield child
 
 
 def look(root):
@@ -171,11 +186,14 @@ def look(root):
     options = ["-std=gnu11", "-D_GNU_SOURCE", "-isystem", headers]
     options += ["-I" + os.path.join(root, folder) for folder in folders]
     found = defaultdict(set)
+    seen = set()
     index = cindex.Index.create()
     for part in "lib", "producer":
         pattern = "%s/%s/**/*.c" % (root, part)
         for path in sorted(glob.glob(pattern, recursive=True)):
-            uses(index.parse(path, args=options).cursor, root, found)
+            unit = index.parse(path, args=options)
+            for declaration in declarations(unit, root, seen):
+                uses(declaration, root, found)
     return found
 
 
