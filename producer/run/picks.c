@@ -2,7 +2,8 @@
 /*
  * picks.c - samples that are drawn with replacement.
  *
- * The alias table has a cell for each sample, of 2^32 units.  The units of all
+ * The alias table has a cell for each sample, of 2^32 units: fewer where there
+ * are more than 2^32 samples, so that 64 bits count all of them.  The units of all
  * cells together are dealt to the samples by their weights; a cell holds its
  * own sample's units below cut[] and those of one other sample above.  (Vose,
  * "A linear algorithm for generating random numbers with a given distribution",
@@ -12,23 +13,60 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 #include "base/err.h"
+#include "base/limits.h"
 #include "base/philox.h"
 #include "data/format.h"
 
-#define CELL (UINT64_C(1) << 32)
 #define BLOCK 4096 /* weights that are added up before their sum is */
+
+/* Samples' numbers: one of the two. */
+struct numbers {
+	uint32_t *narrow;
+	uint64_t *wide; /* of more than 2^32 samples */
+};
 
 struct tsi_picks {
 	uint64_t key;
-	uint64_t n;    /* cells, or classes that have samples */
-	uint32_t *cut; /* [n], by weights */
-	uint32_t *other;
-	uint32_t *label; /* [n], by classes */
+	uint64_t n;           /* cells, or classes that have samples */
+	unsigned bits;        /* a cell has 2^bits units */
+	uint32_t *cut;        /* [n], by weights, in 2^-32 of a cell */
+	struct numbers other; /* [n] */
+	uint32_t *label;      /* [n], by classes */
 	const struct tsi_members *members;
 };
+
+static bool make_numbers(struct numbers *v, uint64_t n, bool wide)
+{
+	*v = (struct numbers){ .narrow = NULL };
+	if (wide)
+		v->wide = calloc(n, sizeof(*v->wide));
+	else
+		v->narrow = calloc(n, sizeof(*v->narrow));
+	return v->narrow || v->wide;
+}
+
+static void free_numbers(struct numbers *v)
+{
+	free(v->narrow);
+	free(v->wide);
+}
+
+static void put(struct numbers *v, uint64_t at, uint64_t number)
+{
+	if (v->narrow)
+		v->narrow[at] = (uint32_t)number;
+	else
+		v->wide[at] = number;
+}
+
+static uint64_t get(const struct numbers *v, uint64_t at)
+{
+	return v->narrow ? v->narrow[at] : v->wide[at];
+}
 
 static int make(uint64_t seed, struct tsi_picks **out)
 {
@@ -49,7 +87,7 @@ void tsi_picks_destroy(struct tsi_picks *p)
 	if (!p)
 		return;
 	free(p->cut);
-	free(p->other);
+	free_numbers(&p->other);
 	free(p->label);
 	free(p);
 }
@@ -101,12 +139,13 @@ static int sum_weights(const struct tsi_index *x, double *out)
 
 /* Deal n cells of units to the samples.  What rounding leaves is the
  * heaviest's, which has a cell's units at least. */
-static void deal_units(const struct tsi_index *x, double sum, uint64_t *unit)
+static void deal_units(const struct tsi_picks *p, const struct tsi_index *x,
+		       double sum, uint64_t *unit)
 {
-	uint64_t n = tsi_index_count(x), left = n * CELL, heaviest = 0;
-	double scale = (double)n * (double)CELL / sum;
+	uint64_t left = p->n << p->bits, heaviest = 0;
+	double scale = (double)p->n * (double)(UINT64_C(1) << p->bits) / sum;
 
-	for (uint64_t i = 0; i < n; i++) {
+	for (uint64_t i = 0; i < p->n; i++) {
 		unit[i] = (uint64_t)((double)tsi_index_weight(x, i) * scale);
 		left -= unit[i];
 		if (unit[i] > unit[heaviest])
@@ -117,84 +156,118 @@ static void deal_units(const struct tsi_index *x, double sum, uint64_t *unit)
 
 /* todo: room for n numbers.  Samples that fill less than a cell are at its
  * beginning, the others at its end. */
-static void fill_cells(struct tsi_picks *p, uint64_t *unit, uint32_t *todo)
+static void fill_cells(struct tsi_picks *p, uint64_t *unit,
+		       struct numbers *todo)
 {
+	const uint64_t cell = UINT64_C(1) << p->bits;
 	uint64_t less = 0, more = p->n;
 
 	for (uint64_t i = 0; i < p->n; i++)
-		todo[unit[i] < CELL ? less++ : --more] = (uint32_t)i;
+		put(todo, unit[i] < cell ? less++ : --more, i);
 	while (less > 0) {
-		uint32_t a = todo[--less], b = todo[more];
+		uint64_t a = get(todo, --less), b = get(todo, more);
 
-		p->cut[a] = (uint32_t)unit[a];
-		p->other[a] = b;
-		unit[b] -= CELL - unit[a];
-		if (unit[b] < CELL) {
+		p->cut[a] = (uint32_t)(unit[a] << (32 - p->bits));
+		put(&p->other, a, b);
+		unit[b] -= cell - unit[a];
+		if (unit[b] < cell) {
 			more++;
-			todo[less++] = b;
+			put(todo, less++, b);
 		}
 	}
 	/* These have a cell each. */
 	for (; more < p->n; more++)
-		p->other[todo[more]] = todo[more];
+		put(&p->other, get(todo, more), get(todo, more));
 }
 
-static int fill_table(struct tsi_picks *p, const struct tsi_index *x)
+static int no_memory(uint64_t n, uint64_t bytes)
+{
+	return tsi_err(TSOCK_ENOMEM,
+		       "no memory to draw from %" PRIu64 " samples by their "
+		       "weights: %.1f MB are needed",
+		       n, (double)bytes / 1e6);
+}
+
+/* Is there so much?  What is only promised would be killed for later. */
+static int check_memory(uint64_t n, bool wide)
+{
+	uint64_t need = n * (wide ? 28 : 20), have;
+	char limiter[256];
+
+	if (tsi_limits_memory("", &have, limiter, sizeof(limiter)) ||
+	    need <= have)
+		return 0;
+	return tsi_err(TSOCK_ENOMEM,
+		       "--sampler weighted: to draw from %" PRIu64
+		       " samples takes %.1f MB of memory but %.1f MB are "
+		       "available (by %s); choose fewer samples by --select, "
+		       "or free some",
+		       n, (double)need / 1e6, (double)have / 1e6, limiter);
+}
+
+static int fill_table(struct tsi_picks *p, const struct tsi_index *x, bool wide)
 {
 	uint64_t *unit = calloc(p->n, sizeof(*unit));
-	uint32_t *todo = calloc(p->n, sizeof(*todo));
+	struct numbers todo;
+	bool there = make_numbers(&todo, p->n, wide);
 	double sum = 0;
 	int err;
 
+	there &= make_numbers(&p->other, p->n, wide);
 	p->cut = calloc(p->n, sizeof(*p->cut));
-	p->other = calloc(p->n, sizeof(*p->other));
-	if (!unit || !todo || !p->cut || !p->other)
-		err = tsi_err(TSOCK_ENOMEM,
-			      "no memory to draw from %" PRIu64 " samples by "
-			      "their weights: %" PRIu64 " bytes are needed",
-			      p->n, p->n * 20);
+	if (!unit || !there || !p->cut)
+		err = no_memory(p->n, p->n * (wide ? 28 : 20));
 	else
 		err = sum_weights(x, &sum);
 	if (!err) {
-		deal_units(x, sum, unit);
-		fill_cells(p, unit, todo);
+		deal_units(p, x, sum, unit);
+		fill_cells(p, unit, &todo);
 	}
 	free(unit);
-	free(todo);
+	free_numbers(&todo);
 	return err;
 }
 
 static int check_weighted(const struct tsi_index *x)
 {
-	uint64_t n = tsi_index_count(x);
+	if (tsi_index_weighs(x))
+		return 0;
+	return tsi_err(TSOCK_EARG,
+		       "--sampler weighted: no weights are given: write them "
+		       "behind the names in --select FILE, or as the field "
+		       "weight of a table, of arrays or of records");
+}
 
-	if (!tsi_index_weighs(x))
-		return tsi_err(TSOCK_EARG,
-			       "--sampler weighted: no weights are given: "
-			       "write them behind the names in --select FILE, "
-			       "or as the field weight of a table, of arrays "
-			       "or of records");
-	if (n > UINT32_MAX)
-		return tsi_err(TSOCK_EARG,
-			       "--sampler weighted: %" PRIu64
-			       " samples are more than the %" PRIu32
-			       " that it can draw from",
-			       n, UINT32_MAX);
-	return 0;
+unsigned tsi_picks_bits(uint64_t n)
+{
+	/* So that n cells are less than 2^63 units. */
+	return n <= UINT32_MAX ? 32 : (unsigned)__builtin_clzll(n) - 1;
 }
 
 int tsi_picks_by_weight(const struct tsi_index *x, uint64_t seed,
 			struct tsi_picks **out)
 {
+	return tsi_picks_in_cells(x, seed, tsi_picks_bits(tsi_index_count(x)),
+				  out);
+}
+
+int tsi_picks_in_cells(const struct tsi_index *x, uint64_t seed, unsigned bits,
+		       struct tsi_picks **out)
+{
+	uint64_t n = tsi_index_count(x);
+	bool wide = bits < 32;
 	struct tsi_picks *p;
 	int err = check_weighted(x);
 
 	if (!err)
+		err = check_memory(n, wide);
+	if (!err)
 		err = make(seed, &p);
 	if (err)
 		return err;
-	p->n = tsi_index_count(x);
-	err = fill_table(p, x);
+	p->n = n;
+	p->bits = bits;
+	err = fill_table(p, x, wide);
 	if (err)
 		tsi_picks_destroy(p);
 	else
@@ -271,7 +344,7 @@ uint64_t tsi_picks_at(const struct tsi_picks *p, uint64_t epoch,
 	uint32_t label;
 
 	if (!p->members)
-		return r.v[2] < p->cut[i] ? i : p->other[i];
+		return r.v[2] < p->cut[i] ? i : get(&p->other, i);
 	label = p->label[i];
 	return tsi_members_at(
 		p->members, label,

@@ -7,8 +7,8 @@
  * philox block of its own: an epoch needs no memory and is made by nobody.  By
  * weights it is Walker's alias method ("An efficient method for generating
  * discrete random variables with general distributions", ACM TOMS 3, 1977), in
- * whole numbers: probabilities are multiples of 2^-32 / samples, and a weight
- * of 0 is never drawn.  Otherwise a class is drawn uniformly among those that
+ * whole numbers: probabilities are multiples of 2^-32 / samples, or, of more than
+ * 2^32 samples, of less than 2^-62, and a weight of 0 is never drawn.  Otherwise a class is drawn uniformly among those that
  * have samples, then one of its samples.
  *
  * Immutable: any thread may ask.
@@ -23,11 +23,19 @@ struct tsi_picks;
 
 /*
  * By the weights of x.  Takes 8 bytes of memory a sample, and 12 more until it
- * returns.  Fails with EARG (there are no weights, more than 2^32 samples),
- * EDATA (a weight is none, all are 0), ENOMEM.
+ * returns; of more than 2^32 samples 12 and 16.  Fails with EARG (there are no
+ * weights), EDATA (a weight is none, all are 0), ENOMEM.
  */
 int tsi_picks_by_weight(const struct tsi_index *x, uint64_t seed,
 			struct tsi_picks **out);
+
+/*
+ * How many units a cell of the table has, as a power of 2, and the same with as
+ * many: fewer than 32 stand for more than 2^32 samples.
+ */
+unsigned tsi_picks_bits(uint64_t n);
+int tsi_picks_in_cells(const struct tsi_index *x, uint64_t seed, unsigned bits,
+		       struct tsi_picks **out);
 
 /*
  * By the classes of x, of which m has the samples; m must outlive it.  Fails

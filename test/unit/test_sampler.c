@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "run/picks.h"
 #include "test/lib/worker_fixture.h"
 
 /* Files of a, b and c: 0 to 5, 6 and 7, and 8. */
@@ -166,6 +167,50 @@ static void draws_that_follow_each_other_are_independent(void **state)
 			      (double)weight[i % FILES] / sum / sum * PAIRS;
 	assert_true(distance(count, expected, FILES * FILES) < MOST_80);
 	tsi_sampler_close(s);
+}
+
+/* As 32 bits number samples, or 64; in cells of as many units, or fewer. */
+static void a_table_for_more_than_32_bits_draws_the_same(void **state)
+{
+	/* Multiples of a unit, also where a cell has 2^8. */
+	static const float weight[FILES] = { 0.25f, 0, 2.5f, 0.125f, 0.125f,
+					     3,     1, 1.5f, 0.5f };
+	static const unsigned bits[] = { 30, 14, 8 };
+	struct tsi_sampler *s;
+
+	(void)state;
+	weigh(weight);
+	s = open_by("weighted");
+	for (size_t k = 0; k < sizeof(bits) / sizeof(bits[0]); k++) {
+		struct tsi_picks *p;
+
+		assert_int_equal(tsi_picks_in_cells(tsi_sampler_index(s),
+						    worker_options.seed,
+						    bits[k], &p),
+				 0);
+		for (uint64_t i = 0; i < 5000; i++)
+			assert_int_equal(tsi_picks_at(p, i / FILES, i % FILES),
+					 at(s, i).index);
+		tsi_picks_destroy(p);
+	}
+	tsi_sampler_close(s);
+}
+
+static void units_of_all_cells_are_counted_by_64_bits(void **state)
+{
+	static const unsigned log2[] = { 32, 33, 47, 48 };
+
+	(void)state;
+	assert_int_equal(tsi_picks_bits(1), 32);
+	assert_int_equal(tsi_picks_bits(UINT32_MAX), 32);
+	for (size_t k = 0; k < sizeof(log2) / sizeof(log2[0]); k++) {
+		uint64_t n = UINT64_C(1) << log2[k];
+
+		assert_int_equal(n << tsi_picks_bits(n), UINT64_C(1) << 62);
+		n = 2 * n - 1;
+		assert_int_equal(n << tsi_picks_bits(n) >> tsi_picks_bits(n),
+				 n);
+	}
 }
 
 static void
@@ -461,6 +506,8 @@ int main(void)
 		TEST(weights_decide_how_often_samples_are_drawn),
 		TEST(extreme_weights_are_drawn_from),
 		TEST(draws_that_follow_each_other_are_independent),
+		TEST(a_table_for_more_than_32_bits_draws_the_same),
+		cmocka_unit_test(units_of_all_cells_are_counted_by_64_bits),
 		TEST(balanced_draws_each_class_and_each_of_its_samples_alike),
 		TEST(what_is_drawn_is_a_function_of_seed_and_place),
 		TEST(repeats_follow_each_other_and_have_draws_of_their_own),

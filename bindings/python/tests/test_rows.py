@@ -391,6 +391,24 @@ def test_more_samples_than_32_bits_count(tmp_path, stream, order):
     loader.close()
 
 
+def test_weights_that_take_more_memory_than_there_is_are_refused(tmp_path):
+    n = 1 << 40
+    path = tmp_path / "data.bin"
+    with open(path, "wb") as f:
+        try:
+            f.truncate(5 * n)
+        except OSError as e:
+            pytest.skip("no file can be as large here: %s" % e)
+    said = refused(
+        path,
+        "--dataset=records",
+        "--schema=v:uint8,weight:float32",
+        "--sampler=weighted",
+    )
+    assert "to draw from %d samples takes %d" % (n, 28 * n // 10**6) in said
+    assert "are available (by " in said and "--select" in said
+
+
 def windows(tokens, size):
     n = (len(tokens) - 1) // size
     return np.stack([tokens[k * size : (k + 1) * size + 1] for k in range(n)])

@@ -124,9 +124,6 @@ int tsi_labels_list_add(struct tsi_labels_list *l, uint64_t line, char ***cell)
 	uint64_t cap = l->rows ? 2 * l->rows : 1;
 	void *cells, *lines;
 
-	if (l->rows >= UINT32_MAX - 1 || line > UINT32_MAX)
-		return tsi_err(TSOCK_ENOTSUP, "%s has more than %u lines",
-			       l->file.path, UINT32_MAX - 1);
 	if (full) {
 		cells = realloc(l->cell, cap * l->columns * sizeof(*l->cell));
 		if (cells)
@@ -137,7 +134,7 @@ int tsi_labels_list_add(struct tsi_labels_list *l, uint64_t line, char ***cell)
 		if (!cells || !lines)
 			return tsi_err(TSOCK_ENOMEM, "no memory for labels");
 	}
-	l->line[l->rows] = (uint32_t)line;
+	l->line[l->rows] = line;
 	*cell = &l->cell[l->rows++ * l->columns];
 	return 0;
 }

@@ -26,7 +26,7 @@ struct tsi_labels_list {
 	unsigned columns; /* of a row: 1 + labels + fields */
 	unsigned labels, fields;
 	char **cell;    /* [rows][columns]; NULL: a JSON object lacks it */
-	uint32_t *line; /* [rows] */
+	uint64_t *line; /* [rows] */
 	uint64_t rows;
 	bool in_order;   /* rows have no names, or are those of the data set */
 	bool side;       /* a file each, of which file.path is the folder */

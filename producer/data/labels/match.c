@@ -148,7 +148,7 @@ static int take(struct match *m, uint64_t i, uint64_t sample, enum spelling by)
 	} else if (!equal_rows(m->l, i, other)) {
 		return tsi_labels_list_bad(
 			m->l, i,
-			"%.200s has another label in line %" PRIu32
+			"%.200s has another label in line %" PRIu64
 			"; several labels of an image stand in one line",
 			tsi_labels_list_cell(m->l, i, 0), m->l->line[other]);
 	}
