@@ -46,6 +46,14 @@ struct tsock_table_info {
 	const uint64_t *start; /* where in data each row's text begins, which a
 				* zero ends; NULL: rows are numbers */
 	struct tsock_field field; /* numbers: dtype and shape of a row */
+	/*
+	 * Texts: where in data the paths of folders begin, ascending, each of
+	 * which a zero ends.  What begins behind one of them and before the
+	 * next is a name in that folder, or in the root if its path is empty.
+	 * NULL: texts are whole.
+	 */
+	const uint64_t *folder;
+	uint64_t folders;
 };
 
 /*
@@ -69,9 +77,11 @@ TSOCK_API int tsock_table_get_info(const tsock_table *t,
 				   struct tsock_table_info *out);
 
 /*
- * The text of a row, *len bytes with a zero behind them, valid until
- * tsock_table_close(); NULL, and a message, where there is no such row, or rows
- * are numbers.  len may be NULL.  Any thread, and in a forked child.
+ * The text of a row, FOLDER/NAME where the folder's path is stored once: *len
+ * bytes with a zero behind them, valid until this thread's next call of this
+ * function or tsock_table_close(); NULL, and a message, where there is no such
+ * row, or rows are numbers.  len may be NULL.  Any thread, and in a forked
+ * child.
  */
 TSOCK_API const char *tsock_table_text(const tsock_table *t, uint64_t row,
 				       size_t *len);
@@ -91,7 +101,8 @@ TSOCK_API void tsock_table_close(tsock_table *t);
  * for texts, start pointing to memory of the server's, which it fills.  Or, at
  * the first call, it sets fd to memory that has all that already: a memfd with
  * the seals SHRINK, GROW, SEAL and FUTURE_WRITE, of length bytes, with data_at
- * and start_at; the server makes a copy of the descriptor.
+ * and start_at, and for names in folders (see struct tsock_table_info) with
+ * folders of them at folders_at; the server makes a copy of the descriptor.
  */
 struct tsock_serve_table {
 	uint32_t size; /* sizeof(struct tsock_serve_table) */
@@ -106,6 +117,8 @@ struct tsock_serve_table {
 	void *data;
 	uint64_t *start;
 	struct tsock_field field;
+	uint64_t folders_at; /* a multiple of 8 */
+	uint64_t folders;    /* 0: texts are whole */
 };
 
 #ifdef __cplusplus

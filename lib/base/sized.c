@@ -46,7 +46,7 @@ const struct tsi_sized tsi_sized_gpu_samples =
 	     "start from TSOCK_GPU_SAMPLES_INIT", arg);
 const struct tsi_sized tsi_sized_table_info =
 	TYPE(struct tsock_table_info, "out",
-	     "set out.size to sizeof(struct tsock_table_info)", field);
+	     "set out.size to sizeof(struct tsock_table_info)", folders);
 
 static uint32_t size_of(const void *caller)
 {

@@ -17,6 +17,7 @@
 #include "base/field.h"
 #include "base/hash.h"
 #include "base/memfd.h"
+#include "base/path.h"
 #include "base/sized.h"
 #include "consumer/find.h"
 #include "consumer/request.h"
@@ -130,8 +131,12 @@ static int check_said(const struct question *q,
 		    tsi_field_lies_in(d->data_at, d->bytes, d->length);
 
 	if (good && d->text)
-		good = d->start_at % 8 == 0 &&
-		       tsi_field_lies_in(d->start_at, d->count * 8, d->length);
+		good = d->start_at % 8 == 0 && d->folders_at % 8 == 0 &&
+		       d->folders <= UINT64_MAX / 8 &&
+		       tsi_field_lies_in(d->start_at, d->count * 8,
+					 d->length) &&
+		       tsi_field_lies_in(d->folders_at, d->folders * 8,
+					 d->length);
 	else if (good)
 		good = row &&
 		       d->data_at % tsock_dtype_size(d->field.dtype) == 0 &&
@@ -169,6 +174,10 @@ static int map_table(const struct tsi_msg_table_data *d, int fd,
 	};
 	if (d->text)
 		t->info.start = (void *)((char *)t->map + d->start_at);
+	if (d->text && d->folders) {
+		t->info.folder = (void *)((char *)t->map + d->folders_at);
+		t->info.folders = d->folders;
+	}
 	*out = t;
 	return 0;
 }
@@ -263,10 +272,41 @@ int tsock_table_get_info(const tsock_table *t, struct tsock_table_info *out)
 	return err;
 }
 
+/* The text that begins there in data; NULL: it doesn't end in data. */
+static const char *text_at(const tsock_table *t, uint64_t start, size_t *len)
+{
+	const char *at = t->info.data;
+	const char *end = start < t->info.bytes
+				  ? memchr(at + start, 0, t->info.bytes - start)
+				  : NULL;
+
+	if (!end)
+		return NULL;
+	*len = (size_t)(end - (at + start));
+	return at + start;
+}
+
+/* A name with its folder before it; NULL: the table is damaged. */
+static const char *join(const tsock_table *t, uint64_t start, const char *name,
+			size_t *len)
+{
+	static _Thread_local char joined[TSI_PATH];
+	size_t n, k = tsi_path_folder(t->info.folder, t->info.folders, start);
+	const char *folder =
+		k < t->info.folders ? text_at(t, t->info.folder[k], &n) : NULL;
+
+	if (!folder || n + *len + 2 > TSI_PATH)
+		return NULL;
+	if (!n)
+		return name;
+	*len += n + 1;
+	return tsi_path_join(folder, name, joined);
+}
+
 const char *tsock_table_text(const tsock_table *t, uint64_t row, size_t *len)
 {
-	const char *at, *end;
-	uint64_t start;
+	const char *at;
+	size_t n;
 
 	if (!t || !t->info.start || row >= t->info.count) {
 		tsi_err(TSOCK_EARG, "tsock_table_text: %s",
@@ -275,18 +315,16 @@ const char *tsock_table_text(const tsock_table *t, uint64_t row, size_t *len)
 					: "rows are numbers");
 		return NULL;
 	}
-	start = t->info.start[row];
-	at = t->info.data;
-	end = start < t->info.bytes
-		      ? memchr(at + start, 0, t->info.bytes - start)
-		      : NULL;
-	if (!end) {
+	at = text_at(t, t->info.start[row], &n);
+	if (at && t->info.folder)
+		at = join(t, t->info.start[row], at, &n);
+	if (!at) {
 		tsi_err(TSOCK_EPROTO, "the producer's table is damaged");
 		return NULL;
 	}
 	if (len)
-		*len = (size_t)(end - (at + start));
-	return at + start;
+		*len = n;
+	return at;
 }
 
 void tsock_table_close(tsock_table *t)

@@ -58,6 +58,14 @@ void tsi_tables_close(struct tsi_tables *t)
 
 /* ---- making one ---- */
 
+static bool folders_lie_in(const struct tsock_serve_table *s)
+{
+	return s->folders_at % sizeof(uint64_t) == 0 &&
+	       s->folders <= UINT64_MAX / 64 &&
+	       tsi_field_lies_in(s->folders_at, s->folders * sizeof(uint64_t),
+				 s->length);
+}
+
 static int check_memory(const struct tsock_serve_table *s)
 {
 	bool aligned =
@@ -66,8 +74,9 @@ static int check_memory(const struct tsock_serve_table *s)
 
 	if (!aligned || !tsi_field_lies_in(s->data_at, s->bytes, s->length) ||
 	    (s->text &&
-	     !tsi_field_lies_in(s->start_at, s->count * sizeof(*s->start),
-				s->length)))
+	     (!tsi_field_lies_in(s->start_at, s->count * sizeof(*s->start),
+				 s->length) ||
+	      !folders_lie_in(s))))
 		return tsi_err(TSOCK_EARG,
 			       "the table of %s doesn't lie in its memory",
 			       names[s->kind]);
@@ -137,6 +146,8 @@ static struct tsi_msg_table_data described(const struct tsock_serve_table *s)
 		.bytes = s->bytes,
 		.data_at = s->data_at,
 		.start_at = s->text ? s->start_at : 0,
+		.folders_at = s->text ? s->folders_at : 0,
+		.folders = s->text ? s->folders : 0,
 		.field = s->field,
 	};
 

@@ -188,6 +188,8 @@ static void visit_table_data(struct tsi_pack *k, struct tsi_msg_table_data *t)
 	tsi_pack_u64(k, &t->bytes);
 	tsi_pack_u64(k, &t->data_at);
 	tsi_pack_u64(k, &t->start_at);
+	tsi_pack_u64(k, &t->folders_at);
+	tsi_pack_u64(k, &t->folders);
 	visit_field(k, &t->field);
 }
 

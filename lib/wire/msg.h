@@ -108,7 +108,8 @@ struct tsi_msg_table_data {
 	uint32_t kind;
 	uint32_t text; /* rows are texts, whose starts lie at start_at */
 	uint64_t count, length, bytes, data_at, start_at;
-	struct tsock_field field; /* of numbers */
+	uint64_t folders_at, folders; /* of texts; 0: they are whole */
+	struct tsock_field field;     /* of numbers */
 };
 
 enum tsi_returns {

@@ -11,7 +11,8 @@
  * somewhere; that is accepted, since files are read anew in every epoch anyway.
  *
  * A cache file that is wrong in any way is treated as if there were none.  Bump
- * VERSION when a column changes, or what the probe calls good.
+ * VERSION when a column changes, or what the probe calls good.  What a table may
+ * have or lack is said in the file: ranges, names, folders that are stored once.
  */
 #include "data/cache.h"
 

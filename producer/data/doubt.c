@@ -31,7 +31,7 @@ bool tsi_doubt_foreign(const struct tsi_doubted *d, uint64_t i)
 	struct tsi_location at;
 
 	tsi_format_locate(d->format, d->table, i, &at);
-	return d->foreign && d->foreign(at.member ? at.member : at.path);
+	return d->foreign && d->foreign(at.member ? at.member : at.file);
 }
 
 static struct walk begin_walk(const struct tsi_doubted *d,

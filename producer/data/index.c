@@ -370,12 +370,13 @@ uint64_t tsi_index_class_files(const struct tsi_index *x, uint32_t i)
 	return tsi_census_files(x->census, x->format, &x->table, i);
 }
 
-const char *tsi_index_path(const struct tsi_index *x, uint64_t i)
+const char *tsi_index_path(const struct tsi_index *x, uint64_t i,
+			   char text[TSI_PATH])
 {
 	struct tsi_location at;
 
 	tsi_format_locate_bytes(x->format, &x->table, i, &at);
-	return at.path;
+	return tsi_location_path(&at, text);
 }
 
 int tsi_index_dirfd(const struct tsi_index *x)
@@ -404,9 +405,12 @@ const char *tsi_index_sample(const struct tsi_index *x, uint64_t i, char *to,
 	struct tsi_location at;
 
 	tsi_format_locate(x->format, &x->table, i, &at);
-	if (!at.member)
-		return at.path;
-	snprintf(to, len, "%s: %s", at.path, at.member);
+	if (at.member)
+		snprintf(to, len, "%s: %s", at.file, at.member);
+	else if (at.folder && *at.folder)
+		snprintf(to, len, "%s/%s", at.folder, at.file);
+	else
+		return at.file;
 	return to;
 }
 
@@ -435,9 +439,10 @@ bool tsi_index_weight_is_field(const struct tsi_index *x)
 	return tsi_weights_own(&x->weights);
 }
 
-const char *tsi_index_key(const struct tsi_index *x, uint64_t i, size_t *len)
+const char *tsi_index_key(const struct tsi_index *x, uint64_t i,
+			  char text[TSI_PATH], size_t *len)
 {
-	return tsi_names_key(x->format, &x->table, i, len);
+	return tsi_names_key(x->format, &x->table, i, text, len);
 }
 
 const char *tsi_index_labels(const struct tsi_index *x)

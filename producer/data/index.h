@@ -94,8 +94,9 @@ int64_t tsi_index_label(const struct tsi_index *x, uint64_t i);
 unsigned tsi_index_label_run(const struct tsi_index *x, uint64_t i,
 			     int64_t to[TSI_INDEX_RUN]);
 
-/* The file's path below the root, and the root's descriptor, for openat(). */
-const char *tsi_index_path(const struct tsi_index *x, uint64_t i);
+/* The file's path below the root, in x or in text; the root's descriptor. */
+const char *tsi_index_path(const struct tsi_index *x, uint64_t i,
+			   char text[TSI_PATH]);
 int tsi_index_dirfd(const struct tsi_index *x);
 
 /* The format that it was read as. */
@@ -133,9 +134,10 @@ bool tsi_index_weight_is_field(const struct tsi_index *x);
 
 /*
  * What sample i is called, see tsi_names_key(): *len bytes, not ended by a NUL,
- * which live as long as x.
+ * in x or in text.
  */
-const char *tsi_index_key(const struct tsi_index *x, uint64_t i, size_t *len);
+const char *tsi_index_key(const struct tsi_index *x, uint64_t i,
+			  char text[TSI_PATH], size_t *len);
 
 /* A number for all weights, as tsi_index_fingerprint() is for the rest. */
 uint64_t tsi_index_weights_fingerprint(const struct tsi_index *x);

@@ -15,6 +15,8 @@
 #define NAME_MAX_LEN 8192 /* of a path, ": " and a name in a tar file */
 #define TAR ".tar: "
 
+_Static_assert(NAME_MAX_LEN >= TSI_PATH, "a path has room in a name");
+
 /*
  * Names of one row: in full, without the shard, and both without extension; of a
  * file, in full and without extension.
@@ -63,10 +65,10 @@ static unsigned spell(const struct tsi_names *n, uint64_t row,
 	size_t len, shard, ext;
 
 	tsi_format_locate(n->format, n->table, row, &at);
-	full = at.member ? at.member : at.path;
+	full = at.member ? at.member : tsi_location_path(&at, buf);
 	/* A pack's own files are no part of a name. */
 	if (at.member && !tsi_format_keeps_index(n->format)) {
-		snprintf(buf, NAME_MAX_LEN, "%s: %s", at.path, at.member);
+		snprintf(buf, NAME_MAX_LEN, "%s: %s", at.file, at.member);
 		full = buf;
 	}
 	len = strlen(full);
@@ -168,13 +170,13 @@ enum tsi_names_found tsi_names_find(const struct tsi_names *n, const char *name,
 }
 
 const char *tsi_names_key(const struct tsi_format *f, const struct tsi_table *t,
-			  uint64_t row, size_t *len)
+			  uint64_t row, char text[TSI_PATH], size_t *len)
 {
 	struct tsi_location at;
 	const char *name, *tar;
 
 	tsi_format_locate(f, t, row, &at);
-	name = at.member ? at.member : at.path;
+	name = at.member ? at.member : tsi_location_path(&at, text);
 	*len = strlen(name);
 	if (!at.member)
 		return name;

@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/path.h"
+
 struct tsi_format;
 struct tsi_table;
 struct tsi_names; /* immutable: any thread may ask */
@@ -36,10 +38,10 @@ enum tsi_names_found tsi_names_find(const struct tsi_names *n, const char *name,
  * A row's key, which a selection may name it by: the path of its file, or in
  * tar files its name there without what stands behind the first dot of the
  * last part; in a pack that of its source.  It has *len bytes, none of them
- * NUL, and lies in t.
+ * NUL, and lies in t or in text.
  */
 const char *tsi_names_key(const struct tsi_format *f, const struct tsi_table *t,
-			  uint64_t row, size_t *len);
+			  uint64_t row, char text[TSI_PATH], size_t *len);
 
 /* How a row is named in full. */
 void tsi_names_example(const struct tsi_names *n, uint64_t row,

@@ -41,6 +41,8 @@ struct probing {
 struct head {
 	uint64_t i;
 	struct tsi_location at;
+	const char *path; /* perhaps in text */
+	char text[TSI_PATH];
 	uint8_t *data;
 	size_t cap;
 	size_t len;
@@ -68,12 +70,12 @@ static int probe_failed(struct probing *p, const struct head *h,
 	if ((err == EIO && !p->opts->survive_eio) || err == EMFILE ||
 	    err == ENFILE || err == ENOMEM)
 		return tsi_err_sys("%s %.200s/%.200s", verb,
-				   tsi_root_path(p->root), h->at.path);
+				   tsi_root_path(p->root), h->path);
 	/* This may be the first sign of a dying disk. */
 	if (err == EIO)
 		tsi_log(TSOCK_LOG_WARN,
 			"%s/%s can't be %s: I/O error, %d times in a row",
-			tsi_root_path(p->root), h->at.path,
+			tsi_root_path(p->root), h->path,
 			*verb == 'o' ? "opened" : "read", TRIES);
 	snprintf(reason, sizeof(reason), "can't be %s: %s",
 		 *verb == 'o' ? "opened" : "read",
@@ -161,7 +163,7 @@ static int stat_file(const struct probing *p, const struct head *h,
 	int err;
 
 	do
-		err = tsi_root_stat(p->root, h->at.path, st) ? errno : 0;
+		err = tsi_root_stat(p->root, h->path, st) ? errno : 0;
 	while (err == EIO && --tries > 0);
 	return err;
 }
@@ -172,7 +174,7 @@ static int open_file(const struct probing *p, const struct head *h, int flags)
 	int fd;
 
 	do
-		fd = tsi_root_openat(p->root, h->at.path,
+		fd = tsi_root_openat(p->root, h->path,
 				     flags | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	while (fd < 0 && errno == EIO && --tries > 0);
 	return fd;
@@ -235,6 +237,7 @@ static int probe_one(struct probing *p, uint64_t i, struct head *h)
 
 	h->i = i;
 	tsi_format_locate_bytes(p->opts->format, p->t, i, &h->at);
+	h->path = tsi_location_path(&h->at, h->text);
 	tsi_table_set_size(p->t, i, 0);
 	errno = stat_file(p, h, &st);
 	if (errno)

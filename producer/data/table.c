@@ -21,6 +21,7 @@ uint64_t tsi_table_block_len(const struct tsi_table_lengths *n)
 	return (n->bare ? 0 : n->count) *
 		       (sizeof(*t->path) + range + sizeof(*t->size) +
 			sizeof(*t->label)) +
+	       n->folders * sizeof(*t->folder) +
 	       n->classes * sizeof(*t->class_name) +
 	       n->stamps * sizeof(*t->stamp) + n->paths_len + n->names_len;
 }
@@ -39,7 +40,8 @@ void tsi_table_set_block(struct tsi_table *t, const struct tsi_table_lengths *n,
 	t->offset = (uint64_t *)(t->stamp + n->stamps);
 	t->length = t->offset + ranges;
 	t->member = t->length + ranges;
-	t->size = (uint32_t *)(t->member + (n->named ? rows : 0));
+	t->folder = t->member + (n->named ? rows : 0);
+	t->size = (uint32_t *)(t->folder + n->folders);
 	t->label = t->size + rows;
 	t->paths = (char *)(t->label + rows);
 	t->names = t->paths + n->paths_len;
@@ -79,6 +81,11 @@ const char *tsi_table_class(const struct tsi_table *t, uint32_t i)
 bool tsi_table_named(const struct tsi_table *t)
 {
 	return t->n.named;
+}
+
+bool tsi_table_foldered(const struct tsi_table *t)
+{
+	return t->n.folders > 0;
 }
 
 const struct tsi_stamp *tsi_table_stamp(const struct tsi_table *t,
@@ -170,10 +177,27 @@ const char *tsi_table_bad_reason(const struct tsi_table *t, uint64_t i)
 	return t->bad[low].reason;
 }
 
+/* Where in the list of folders that of a path is. */
+static uint64_t folder_of(const struct tsi_table *t, uint64_t path,
+			  uint64_t label)
+{
+	const uint64_t *folder = t->folder;
+
+	/* Most often each class is a folder. */
+	if (label + 1 < t->n.folders && folder[label] <= path &&
+	    path < folder[label + 1])
+		return label;
+	return tsi_path_folder(folder, t->n.folders, path);
+}
+
 void tsi_table_locate(const struct tsi_table *t, uint64_t i,
 		      struct tsi_location *out)
 {
-	out->path = t->paths + t->path[i];
+	out->folder = NULL;
+	if (t->n.folders)
+		out->folder = t->paths +
+			      t->folder[folder_of(t, t->path[i], t->label[i])];
+	out->file = t->paths + t->path[i];
 	out->member = t->n.named ? t->paths + t->member[i] : NULL;
 	out->offset = t->n.ranged ? t->offset[i] : 0;
 	out->length = t->n.ranged ? t->length[i] : 0;
@@ -203,6 +227,8 @@ static bool share(const struct tsi_table *t, const void *column,
 		.at = (uint64_t)((const char *)column - block),
 		.texts_at = (uint64_t)(t->paths - block),
 		.texts_len = t->n.paths_len,
+		.folders_at = (uint64_t)((const char *)t->folder - block),
+		.folders = t->n.folders,
 	};
 	return true;
 }
@@ -252,6 +278,7 @@ int tsi_table_choose(struct tsi_table *t, const uint64_t *rows, uint64_t n)
 	memcpy(to.class_name, t->class_name,
 	       lengths.classes * sizeof(*to.class_name));
 	memcpy(to.stamp, t->stamp, lengths.stamps * sizeof(*to.stamp));
+	memcpy(to.folder, t->folder, lengths.folders * sizeof(*to.folder));
 	memcpy(to.paths, t->paths, lengths.paths_len);
 	memcpy(to.names, t->names, lengths.names_len);
 	for (uint64_t k = 0; k < n && !err; k++) {
@@ -282,6 +309,7 @@ static void copy_names(struct tsi_table *to, const struct tsi_table *from,
 	uint64_t at = from->n.names_len;
 
 	memcpy(to->stamp, from->stamp, to->n.stamps * sizeof(*to->stamp));
+	memcpy(to->folder, from->folder, to->n.folders * sizeof(*to->folder));
 	memcpy(to->paths, from->paths, to->n.paths_len);
 	memcpy(to->names, from->names, at);
 	for (uint32_t i = 0; i < to->n.classes; i++) {
@@ -363,25 +391,26 @@ void tsi_table_put_stamp(struct tsi_table_writer *w, const char *path,
 
 	assert(w->stamps <= w->table->n.stamps);
 	*to = *stamp;
-	to->path = put_name(w, path);
+	assert(path || w->classes);
+	to->path =
+		path ? put_name(w, path) : w->table->class_name[w->classes - 1];
 }
 
-uint64_t tsi_table_put_path(struct tsi_table_writer *w, const char *folder,
-			    const char *name)
+uint64_t tsi_table_put_path(struct tsi_table_writer *w, const char *path)
 {
-	size_t len = folder ? strlen(folder) + 1 : 0;
-	size_t n = strlen(name) + 1;
+	size_t len = strlen(path) + 1;
 	uint64_t at = w->paths;
-	char *p = w->table->paths + at;
 
-	assert(at + len + n <= w->table->n.paths_len);
-	if (folder) {
-		memcpy(p, folder, len - 1);
-		p[len - 1] = '/';
-	}
-	memcpy(p + len, name, n);
-	w->paths += len + n;
+	assert(at + len <= w->table->n.paths_len);
+	memcpy(w->table->paths + at, path, len);
+	w->paths += len;
 	return at;
+}
+
+void tsi_table_put_folder(struct tsi_table_writer *w, const char *path)
+{
+	assert(w->folders < w->table->n.folders);
+	w->table->folder[w->folders++] = tsi_table_put_path(w, path);
 }
 
 void tsi_table_put_row(struct tsi_table_writer *w, uint64_t path,
@@ -390,7 +419,7 @@ void tsi_table_put_row(struct tsi_table_writer *w, uint64_t path,
 	struct tsi_table *t = w->table;
 	uint64_t i = w->rows++;
 
-	assert(i < t->n.count);
+	assert(i < t->n.count && !w->folders == !t->n.folders);
 	t->path[i] = path;
 	t->label[i] = label;
 	t->size[i] = 0;
@@ -403,12 +432,37 @@ void tsi_table_put_row(struct tsi_table_writer *w, uint64_t path,
 void tsi_table_put_member(struct tsi_table_writer *w, const char *name)
 {
 	assert(w->table->n.named && w->rows > 0);
-	w->table->member[w->rows - 1] = tsi_table_put_path(w, NULL, name);
+	w->table->member[w->rows - 1] = tsi_table_put_path(w, name);
+}
+
+/* A path in two parts, of which the first is kept from row to row. */
+struct hashed_path {
+	const char *folder;
+	size_t begun; /* bytes of it, with its '/' */
+	char text[TSI_PATH];
+};
+
+static uint64_t hash_path(struct hashed_path *p, const struct tsi_location *at,
+			  uint64_t h)
+{
+	size_t n = strlen(at->file);
+
+	if (at->folder != p->folder) {
+		p->folder = at->folder;
+		p->begun = tsi_path_begin(at->folder, p->text);
+	}
+	if (!p->begun)
+		return tsi_hash(at->file, n, h);
+	if (n > TSI_PATH - p->begun)
+		n = TSI_PATH - p->begun;
+	memcpy(p->text + p->begun, at->file, n);
+	return tsi_hash(p->text, p->begun + n, h);
 }
 
 uint64_t tsi_table_fingerprint(const struct tsi_table *t)
 {
 	uint64_t h = tsi_hash(&t->n.count, sizeof(t->n.count), 0);
+	struct hashed_path path = { .begun = 0 };
 
 	if (t->columns)
 		h = tsi_columns_fingerprint(t->columns, t->n.count, h);
@@ -417,7 +471,7 @@ uint64_t tsi_table_fingerprint(const struct tsi_table *t)
 		uint64_t row[5];
 
 		tsi_table_locate(t, i, &at);
-		row[0] = tsi_hash(at.path, strlen(at.path), h);
+		row[0] = hash_path(&path, &at, h);
 		row[1] = at.offset;
 		row[2] = at.length;
 		row[3] = at.size;

@@ -5,9 +5,11 @@
  *
  * A row is a sample: the path of its file, the range of the file and the
  * sample's own name if the file holds more than this sample, the size, the
- * label.  All columns lie in one
- * block, in memory as in the cache file.  Beside the block there is a list of
- * the rows that turned out to be bad.
+ * label.  All columns lie in one block, in memory as in the cache file.  Beside
+ * the block there is a list of the rows that turned out to be bad.
+ *
+ * Where folders hold many files, a folder's path stands once in `paths`, before
+ * the names of its files; `folder` says where.  So rows may be in any order.
  *
  * A table knows nothing of the data set that it describes but names, and does
  * no input or output.
@@ -19,18 +21,27 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/path.h"
 #include "data/block.h"
 #include "data/columns.h"
 #include "data/stamp.h"
 
-/* Where the bytes of a sample are. */
+/* Where the bytes of a sample are; only what is a whole file has a folder. */
 struct tsi_location {
-	const char *path;   /* relative to the data set's root */
+	const char *folder; /* relative to the root; NULL or "": the root */
+	const char *file;   /* in the folder */
 	const char *member; /* its name in the file; NULL: it has none */
 	uint64_t offset;    /* in the file */
 	uint64_t length;    /* 0: the whole file */
 	uint64_t size;      /* bytes when it was scanned: a hint */
 };
+
+/* The path of the file, written to to if it isn't in memory as a whole. */
+static inline const char *tsi_location_path(const struct tsi_location *at,
+					    char to[TSI_PATH])
+{
+	return tsi_path_join(at->folder, at->file, to);
+}
 
 struct tsi_table_bad {
 	uint64_t index;
@@ -42,6 +53,7 @@ struct tsi_table_lengths {
 	uint64_t count;
 	uint64_t paths_len;
 	uint64_t names_len;
+	uint64_t folders; /* that are stored once; 0: paths are whole */
 	uint32_t classes;
 	uint32_t stamps;
 	bool ranged; /* rows are ranges of files */
@@ -60,6 +72,7 @@ struct tsi_table {
 	uint64_t *offset;        /* [count], if ranged */
 	uint64_t *length;        /* [count], if ranged */
 	uint64_t *member;        /* [count], if named; in paths */
+	uint64_t *folder;        /* [folders], in paths, ascending */
 	uint32_t *size;          /* [count] */
 	uint32_t *label;         /* [count] */
 	char *paths;             /* each ended by a NUL; rows may share one */
@@ -86,8 +99,9 @@ uint64_t tsi_table_count(const struct tsi_table *t);
 uint32_t tsi_table_classes(const struct tsi_table *t);
 const char *tsi_table_class(const struct tsi_table *t, uint32_t i);
 
-/* Have rows names of their own? */
+/* Have rows names of their own?  Are folders of files stored once? */
 bool tsi_table_named(const struct tsi_table *t);
+bool tsi_table_foldered(const struct tsi_table *t);
 
 /* Bytes of row i's file or range: a hint, kept as UINT32_MAX at most. */
 void tsi_table_set_size(struct tsi_table *t, uint64_t i, uint64_t size);
@@ -138,6 +152,7 @@ struct tsi_table_shared {
 	uint64_t length;              /* of its memory */
 	uint64_t at;                  /* of the column there */
 	uint64_t texts_at, texts_len; /* of what a column of texts points to */
+	uint64_t folders_at, folders; /* of where folders' paths are there */
 };
 
 /*
@@ -165,6 +180,7 @@ struct tsi_table_writer {
 	uint64_t rows;
 	uint64_t paths;
 	uint64_t names;
+	uint64_t folders;
 	uint32_t classes;
 	uint32_t stamps;
 };
@@ -173,12 +189,16 @@ struct tsi_table_writer {
 int tsi_table_begin(struct tsi_table_writer *w, struct tsi_table *t,
 		    const struct tsi_table_lengths *n, const char *root);
 void tsi_table_put_class(struct tsi_table_writer *w, const char *name);
-/* The path in stamp is filled in. */
+/* The path in stamp is filled in; NULL: the last class's name, kept once. */
 void tsi_table_put_stamp(struct tsi_table_writer *w, const char *path,
 			 const struct tsi_stamp *stamp);
-/* folder/name, or (folder NULL) name; returns it for tsi_table_put_row(). */
-uint64_t tsi_table_put_path(struct tsi_table_writer *w, const char *folder,
-			    const char *name);
+/*
+ * The folder of the paths that are put from now on; "": the root.  In a table
+ * with folders it comes before the first path.
+ */
+void tsi_table_put_folder(struct tsi_table_writer *w, const char *path);
+/* A name in that folder, or a path; returns it for tsi_table_put_row(). */
+uint64_t tsi_table_put_path(struct tsi_table_writer *w, const char *path);
 /* offset and length are for a ranged table; length 0: the whole file. */
 void tsi_table_put_row(struct tsi_table_writer *w, uint64_t path,
 		       uint32_t label, uint64_t offset, uint64_t length);

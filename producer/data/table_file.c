@@ -8,6 +8,7 @@
  */
 #include "data/table_file.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -18,6 +19,7 @@
 #define ENDIAN 0x01020304
 #define RANGED 1u
 #define NAMED 2u
+#define FOLDERED 4u
 
 struct head {
 	char magic[8];
@@ -31,8 +33,16 @@ struct head {
 	uint32_t classes;
 	uint32_t stamps;
 	uint32_t probe;   /* which one says what is bad; 0: none */
-	uint32_t columns; /* RANGED, NAMED: those that the table has */
+	uint32_t columns; /* RANGED, NAMED, FOLDERED: what the table has */
+	uint64_t folders; /* if FOLDERED; else it isn't in the file */
 };
+
+/* So many bytes of the header are in the file. */
+static size_t head_len(const struct head *h)
+{
+	return h->columns & FOLDERED ? sizeof(*h)
+				     : offsetof(struct head, folders);
+}
 
 static uint64_t checksum(struct head h, const struct tsi_table *t,
 			 const uint64_t *bad)
@@ -40,7 +50,7 @@ static uint64_t checksum(struct head h, const struct tsi_table *t,
 	uint64_t sum;
 
 	h.checksum = 0;
-	sum = tsi_hash(&h, sizeof(h), 0);
+	sum = tsi_hash(&h, head_len(&h), 0);
 	sum = tsi_hash(t->block, tsi_table_block_len(&t->n), sum);
 	return tsi_hash(bad, h.nbad * sizeof(*bad), sum);
 }
@@ -51,6 +61,7 @@ static struct tsi_table_lengths lengths_of(const struct head *h)
 		.count = h->count,
 		.paths_len = h->paths_len,
 		.names_len = h->names_len,
+		.folders = h->folders,
 		.classes = h->classes,
 		.stamps = h->stamps,
 		.ranged = (h->columns & RANGED) != 0,
@@ -72,10 +83,11 @@ static bool check_head(const struct tsi_table_kind *kind, const struct head *h,
 		return false;
 	/* No length is beyond the file's, so no sum of them overflows. */
 	if (len > UINT64_MAX / 64 || h->count > len || h->paths_len > len ||
-	    h->names_len > len || h->nbad > h->count ||
-	    h->columns & ~(RANGED | NAMED))
+	    h->names_len > len || h->nbad > h->count || h->folders > len ||
+	    h->columns & ~(RANGED | NAMED | FOLDERED) ||
+	    (h->columns & FOLDERED) != (h->folders ? FOLDERED : 0))
 		return false;
-	return len == sizeof(*h) + tsi_table_block_len(&n) +
+	return len == head_len(h) + tsi_table_block_len(&n) +
 			      h->nbad * sizeof(uint64_t);
 }
 
@@ -86,6 +98,19 @@ static bool stays_inside(const char *path)
 		return false;
 	for (const char *p = path; (p = strstr(p, "..")); p += 2)
 		if ((p == path || p[-1] == '/') && (!p[2] || p[2] == '/'))
+			return false;
+	return true;
+}
+
+/* Folders stand in their order, and each path stays inside with its folder. */
+static bool check_folders(const struct tsi_table *t)
+{
+	const struct tsi_table_lengths *n = &t->n;
+
+	for (uint64_t k = 0; k < n->folders; k++)
+		if (t->folder[k] >= n->paths_len ||
+		    (k ? t->folder[k] <= t->folder[k - 1] : t->folder[k] > 0) ||
+		    !stays_inside(t->paths + t->folder[k]))
 			return false;
 	return true;
 }
@@ -105,6 +130,8 @@ static bool check_columns(const char *root, const struct tsi_table *t,
 		if (t->path[i] >= n->paths_len || t->label[i] >= n->classes ||
 		    !stays_inside(t->paths + t->path[i]))
 			return false;
+	if (!check_folders(t))
+		return false;
 	for (uint32_t i = 0; i < n->classes; i++)
 		if (t->class_name[i] >= n->names_len)
 			return false;
@@ -144,17 +171,24 @@ static bool load_body(const char *root, const struct head *h, int fd,
 	       check_columns(root, t, *bad, h->nbad);
 }
 
+static bool read_head(int fd, struct head *h)
+{
+	size_t least = offsetof(struct head, folders);
+
+	return tsi_file_read_all(fd, h, least) &&
+	       tsi_file_read_all(fd, (char *)h + least, head_len(h) - least);
+}
+
 bool tsi_table_file_read(int fd, const struct tsi_table_kind *kind,
 			 const char *root, struct tsi_table *t, uint64_t **bad,
 			 uint64_t *nbad)
 {
-	struct head h;
+	struct head h = { .folders = 0 };
 	struct stat st;
 
 	*bad = NULL;
 	*nbad = 0;
-	if (fstat(fd, &st) || !S_ISREG(st.st_mode) ||
-	    !tsi_file_read_all(fd, &h, sizeof(h)) ||
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || !read_head(fd, &h) ||
 	    !check_head(kind, &h, (uint64_t)st.st_size))
 		return false;
 	if (h.probe == kind->probe && load_body(root, &h, fd, t, bad)) {
@@ -186,10 +220,12 @@ bool tsi_table_file_write(int fd, const struct tsi_table_kind *kind,
 	h.names_len = t->n.names_len;
 	h.classes = t->n.classes;
 	h.stamps = t->n.stamps;
-	h.columns = (t->n.ranged ? RANGED : 0) | (t->n.named ? NAMED : 0);
+	h.folders = t->n.folders;
+	h.columns = (t->n.ranged ? RANGED : 0) | (t->n.named ? NAMED : 0) |
+		    (t->n.folders ? FOLDERED : 0);
 	h.probe = kind->probe;
 	h.checksum = checksum(h, t, bad);
-	ok = tsi_file_write(fd, &h, sizeof(h)) &&
+	ok = tsi_file_write(fd, &h, head_len(&h)) &&
 	     tsi_file_write(fd, t->block, tsi_table_block_len(&t->n)) &&
 	     tsi_file_write(fd, bad, h.nbad * sizeof(*bad));
 	free(bad);

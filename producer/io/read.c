@@ -23,6 +23,8 @@ struct block {
 /* Fill the block from its begin on, or with all that there is. */
 static int read_block(int fd, const struct tsi_read_request *q, struct block *b)
 {
+	char text[TSI_PATH];
+
 	while (b->len < b->size) {
 		size_t from = tsi_io_direct_down(b->len, b->align);
 		ssize_t n = pread(fd, b->data + from, b->size - from,
@@ -31,7 +33,8 @@ static int read_block(int fd, const struct tsi_read_request *q, struct block *b)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0 && b->align > 1 &&
-		    tsi_io_direct_refused(fd, q->path, errno)) {
+		    tsi_io_direct_refused(fd, tsi_io_slot_path(q, text),
+					  errno)) {
 			b->align = 1;
 			continue;
 		}

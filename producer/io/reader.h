@@ -52,7 +52,11 @@ struct tsi_read_part {
 /* What to read; all that is 0 is left out. */
 struct tsi_read_request {
 	int dirfd;
-	const char *path; /* relative to dirfd; lives until the read is taken */
+	/*
+	 * Relative to dirfd, or to a folder there, which only whole files have;
+	 * both live until the read is taken.
+	 */
+	const char *folder, *path;
 	/* The range; length 0: the whole file, and offset is 0 then. */
 	uint64_t offset;
 	uint64_t length;

@@ -105,8 +105,9 @@ static int open_cached(struct pread_backend *p,
 {
 	struct open_how how = { .flags = TSI_IO_OFLAGS,
 				.resolve = RESOLVE_CACHED };
-	int fd =
-		(int)syscall(SYS_openat2, q->dirfd, q->path, &how, sizeof(how));
+	char text[TSI_PATH];
+	int fd = (int)syscall(SYS_openat2, q->dirfd, tsi_io_slot_path(q, text),
+			      &how, sizeof(how));
 
 	if (fd < 0)
 		note_refusal(p, errno);

@@ -42,6 +42,7 @@ struct uring_backend {
 	unsigned flying;  /* operations prepared or in the kernel */
 	unsigned closing; /* those of them that close a file */
 	bool stopping;
+	char path[][TSI_PATH]; /* of each slot's file, until it is open */
 };
 
 static void *mark(unsigned i, enum op op)
@@ -80,7 +81,8 @@ static void prepare_open(struct uring_backend *u, unsigned i)
 	const struct tsi_read_request *q = tsi_io_slot_what(&u->slot[i]);
 	struct io_uring_sqe *sqe = free_entry(u);
 
-	io_uring_prep_openat(sqe, q->dirfd, q->path, TSI_IO_OFLAGS, 0);
+	io_uring_prep_openat(sqe, q->dirfd, tsi_io_slot_path(q, u->path[i]),
+			     TSI_IO_OFLAGS, 0);
 	io_uring_sqe_set_data(sqe, mark(i, OP_OPEN));
 }
 
@@ -373,7 +375,8 @@ static int try_out(struct uring_backend *u)
 
 static int uring_create(struct tsi_io_slot *slot, unsigned depth, void **out)
 {
-	struct uring_backend *u = calloc(1, sizeof(*u));
+	struct uring_backend *u =
+		calloc(1, sizeof(*u) + depth * sizeof(u->path[0]));
 	int err;
 
 	if (!u)

@@ -102,10 +102,12 @@ static int check_size(uint64_t size, uint64_t offset, uint64_t length,
 
 int tsi_io_slot_open_file(const struct tsi_read_request *q)
 {
+	char text[TSI_PATH];
+	const char *path = tsi_io_slot_path(q, text);
 	int fd;
 
 	do
-		fd = openat(q->dirfd, q->path, TSI_IO_OFLAGS);
+		fd = openat(q->dirfd, path, TSI_IO_OFLAGS);
 	while (fd < 0 && errno == EINTR);
 	return fd;
 }
@@ -114,6 +116,7 @@ int tsi_io_slot_check_file(int fd, const struct tsi_read_request *q,
 			   struct tsi_fs_seen *seen, size_t *expect,
 			   size_t *align)
 {
+	char text[TSI_PATH];
 	struct stat st;
 	int err;
 
@@ -128,7 +131,9 @@ int tsi_io_slot_check_file(int fd, const struct tsi_read_request *q,
 	err = check_size((uint64_t)st.st_size, q->offset, q->length, expect);
 	if (err)
 		return err;
-	*align = q->direct ? tsi_io_direct_begin(fd, q->path) : 1;
+	*align = 1;
+	if (q->direct)
+		*align = tsi_io_direct_begin(fd, tsi_io_slot_path(q, text));
 	if (*align > 1)
 		return 0;
 	/*
@@ -281,7 +286,11 @@ int tsi_io_slot_got(struct tsi_io_slot *s, size_t n)
 
 int tsi_io_slot_failed(struct tsi_io_slot *s, int err)
 {
-	if (s->align == 1 || !tsi_io_direct_refused(s->fd, s->what.path, err))
+	char text[TSI_PATH];
+
+	if (s->align == 1 ||
+	    !tsi_io_direct_refused(s->fd, tsi_io_slot_path(&s->what, text),
+				   err))
 		return err;
 	/* What was to be read again is read again. */
 	s->again = 0;

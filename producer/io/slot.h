@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "base/file.h"
+#include "base/path.h"
 #include "io/files.h"
 #include "io/reader.h"
 
@@ -115,6 +116,13 @@ void tsi_io_slot_hand_over(struct tsi_io_slot *s);
 /* ------------------------------------------------------------------------
  * Files, also without a slot
  */
+
+/* The path of a request's file, perhaps in text. */
+static inline const char *tsi_io_slot_path(const struct tsi_read_request *q,
+					   char text[TSI_PATH])
+{
+	return tsi_path_join(q->folder, q->path, text);
+}
 
 /* Open the file of a request; -1 and errno. */
 int tsi_io_slot_open_file(const struct tsi_read_request *q);

@@ -25,14 +25,14 @@ static uint64_t shard_name(uint32_t k, char to[32])
  * that its file is no part of.
  */
 static const char *name_of(const struct tsi_index *x, uint64_t i,
-			   char to[TSI_INDEX_SAMPLE])
+			   char to[TSI_PATH])
 {
 	struct tsi_location at;
 
 	tsi_index_locate(x, i, &at);
 	if (at.member && tsi_format_keeps_index(tsi_index_format(x)))
 		return at.member;
-	return tsi_index_sample(x, i, to, TSI_INDEX_SAMPLE);
+	return tsi_index_sample(x, i, to, TSI_PATH);
 }
 
 static struct tsi_table_lengths measure(const struct tsi_index *x,
@@ -47,7 +47,7 @@ static struct tsi_table_lengths measure(const struct tsi_index *x,
 		.ranged = true,
 		.named = true,
 	};
-	char name[TSI_INDEX_SAMPLE];
+	char name[TSI_PATH];
 
 	/* Shards of masks alone may follow. */
 	for (uint32_t k = 0; k <= tsi_shards_at(s, n.count - 1)->shard; k++)
@@ -73,12 +73,12 @@ static int put_rows(struct tsi_table_writer *w, const struct tsi_index *x,
 
 	for (uint64_t i = 0; i < tsi_index_count(x) && !err; i++) {
 		const struct tsi_shards_entry *e = tsi_shards_at(s, i);
-		char name[TSI_INDEX_SAMPLE];
+		char name[TSI_PATH];
 
 		if (e->shard != shard) {
 			shard = e->shard;
 			shard_name(shard, name);
-			path = tsi_table_put_path(w, NULL, name);
+			path = tsi_table_put_path(w, name);
 		}
 		tsi_table_put_row(w, path, (uint32_t)tsi_index_label(x, i),
 				  e->offset, e->length);

@@ -104,13 +104,22 @@ static int unreadable(const struct packing *k, uint64_t i, int err,
 	return tsi_record_bad(tsi_io_reader_strerror(err), &out->record);
 }
 
+static bool stat_file(const struct packing *k, const struct tsi_location *at,
+		      struct stat *st)
+{
+	char text[TSI_PATH];
+
+	return !fstatat(tsi_index_dirfd(k->index), tsi_location_path(at, text),
+			st, 0);
+}
+
 /* Bytes to be read at most: a file's size is another one now, perhaps. */
 static size_t room_for(const struct packing *k, const struct tsi_location *at)
 {
 	uint64_t most = TSI_READER_MAX - TSI_PACK_ALIGN;
 	struct stat st;
 
-	if (at->length || fstatat(tsi_index_dirfd(k->index), at->path, &st, 0))
+	if (at->length || !stat_file(k, at, &st))
 		return most;
 	return st.st_size >= 0 && (uint64_t)st.st_size < most
 		       ? (size_t)st.st_size
@@ -165,7 +174,8 @@ static int make_one(struct packing *k, struct tsi_record_maker *m, uint64_t i,
 				       &at);
 	else
 		tsi_index_locate(k->index, i, &at);
-	q.path = at.path;
+	q.folder = at.folder;
+	q.path = at.file;
 	q.offset = at.offset;
 	q.length = at.length;
 	out->bad = !plane && tsi_index_bad(k->index, i);
@@ -192,7 +202,8 @@ static int read_column(struct packing *k, uint64_t i, struct made *out)
 	struct tsi_location at;
 
 	tsi_index_locate_other(k->index, (unsigned)k->planes.mask, i, &at);
-	q.path = at.path;
+	q.folder = at.folder;
+	q.path = at.file;
 	q.offset = at.offset;
 	q.length = at.length;
 	return tsi_io_read(&q, room_for(k, &at), &out->record.data,
@@ -267,8 +278,7 @@ static uint64_t size_of(const struct packing *k, const struct tsi_location *at)
 {
 	struct stat st;
 
-	if (at->size || fstatat(tsi_index_dirfd(k->index), at->path, &st, 0) ||
-	    st.st_size < 0)
+	if (at->size || !stat_file(k, at, &st) || st.st_size < 0)
 		return at->size;
 	return (uint64_t)st.st_size;
 }

@@ -27,13 +27,16 @@ uint64_t tsi_pack_place_source(const struct tsi_index *x, const char *masks)
 		sum = tsi_columns_fingerprint(c, tsi_index_count(x), sum);
 	for (uint64_t i = 0; i < tsi_index_count(x); i++) {
 		struct tsi_location at;
+		char text[TSI_PATH];
+		const char *path;
 		uint64_t number[3];
 
 		tsi_index_locate(x, i, &at);
 		number[0] = at.offset;
 		number[1] = at.length ? at.length : at.size;
 		number[2] = (uint64_t)tsi_index_label(x, i);
-		sum = tsi_hash(at.path, strlen(at.path), sum);
+		path = tsi_location_path(&at, text);
+		sum = tsi_hash(path, strlen(path), sum);
 		sum = tsi_hash(number, sizeof(number), sum);
 	}
 	return sum;

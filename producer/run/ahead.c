@@ -35,7 +35,8 @@ static bool locate(void *arg, uint64_t seq, struct tsi_read_request *out)
 	tsi_index_locate_bytes(x, id.index, &at);
 	*out = (struct tsi_read_request){
 		.dirfd = tsi_index_dirfd(x),
-		.path = at.path,
+		.folder = at.folder,
+		.path = at.file,
 		.offset = at.offset,
 		.length = at.length,
 		.tag = id.index,

@@ -23,6 +23,8 @@ static void hand_out(struct tsock_serve_table *t,
 		t->start_at = s->at;
 		t->data_at = s->texts_at;
 		t->bytes = s->texts_len;
+		t->folders_at = s->folders_at;
+		t->folders = s->folders;
 	} else {
 		t->data_at = s->at;
 	}
@@ -91,12 +93,14 @@ static int make_labels(const struct tsi_index *x, struct tsock_serve_table *t)
  * Texts
  */
 
-/* A text of sample i, of *len bytes. */
-typedef const char *text_of(const struct tsi_index *x, uint64_t i, size_t *len);
+/* A text of sample i, of *len bytes, in x or in buf. */
+typedef const char *text_of(const struct tsi_index *x, uint64_t i,
+			    char buf[TSI_PATH], size_t *len);
 
-static const char *file_of(const struct tsi_index *x, uint64_t i, size_t *len)
+static const char *file_of(const struct tsi_index *x, uint64_t i,
+			   char buf[TSI_PATH], size_t *len)
 {
-	const char *path = tsi_index_path(x, i);
+	const char *path = tsi_index_path(x, i, buf);
 
 	*len = strlen(path);
 	return path;
@@ -113,14 +117,15 @@ static uint64_t measure(const struct tsi_index *x, uint64_t count, text_of *f)
 {
 	const char *before = NULL;
 	size_t before_len = 0, len;
+	char buf[TSI_PATH];
 	uint64_t bytes = 0;
 
 	for (uint64_t i = 0; i < count; i++) {
-		const char *text = f(x, i, &len);
+		const char *text = f(x, i, buf, &len);
 
 		if (!is_again(text, len, before, before_len))
 			bytes += len + 1;
-		before = text;
+		before = text == buf ? NULL : text;
 		before_len = len;
 	}
 	return bytes;
@@ -129,13 +134,13 @@ static uint64_t measure(const struct tsi_index *x, uint64_t count, text_of *f)
 static int put_texts(const struct tsi_index *x, struct tsock_serve_table *t,
 		     text_of *f)
 {
-	char *to = t->data;
+	char *to = t->data, buf[TSI_PATH];
 	const char *before = NULL;
 	size_t before_len = 0, len;
 	uint64_t at = 0;
 
 	for (uint64_t i = 0; i < t->count; i++) {
-		const char *text = f(x, i, &len);
+		const char *text = f(x, i, buf, &len);
 
 		if (is_again(text, len, before, before_len)) {
 			t->start[i] = t->start[i - 1];
@@ -150,7 +155,7 @@ static int put_texts(const struct tsi_index *x, struct tsock_serve_table *t,
 		memcpy(to + at, text, len);
 		to[at + len] = 0;
 		at += len + 1;
-		before = text;
+		before = text == buf ? NULL : text;
 		before_len = len;
 	}
 	return 0;

@@ -84,7 +84,8 @@ static bool take(struct measure *m, uint64_t file, const uint8_t **data,
 	if (m->stored)
 		return !tsi_stored_take(m->stored, file, data, len);
 	tsi_index_locate_bytes(x, file, &at);
-	q.path = at.path;
+	q.folder = at.folder;
+	q.path = at.file;
 	q.offset = at.offset;
 	q.length = at.length;
 	if (tsi_index_bad(x, file) || tsi_io_read(&q, TSI_READER_MAX, mem, len))

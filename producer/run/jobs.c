@@ -71,7 +71,8 @@ tsi_jobs_request(struct tsi_job *j, const struct tsi_sampler *s, bool direct)
 	tsi_index_locate_bytes(x, j->target.file, &at);
 	q = (struct tsi_read_request){
 		.dirfd = tsi_index_dirfd(x),
-		.path = at.path,
+		.folder = at.folder,
+		.path = at.file,
 		.offset = at.offset,
 		.length = at.length,
 		.direct = direct,
@@ -85,9 +86,11 @@ tsi_jobs_request(struct tsi_job *j, const struct tsi_sampler *s, bool direct)
 bool tsi_jobs_copy_failed(const struct tsi_job *j, const struct tsi_sampler *s,
 			  int err)
 {
+	char text[TSI_PATH];
+
 	return j->copied &&
-	       tsi_shard_cache_failed(
-		       tsi_sampler_shards(s),
-		       tsi_index_path(tsi_sampler_index(s), j->target.file),
-		       err);
+	       tsi_shard_cache_failed(tsi_sampler_shards(s),
+				      tsi_index_path(tsi_sampler_index(s),
+						     j->target.file, text),
+				      err);
 }

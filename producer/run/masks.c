@@ -56,14 +56,15 @@ static const char *tar_of(void *arg, uint64_t i)
 {
 	const struct tsi_masks *m = arg;
 
-	return tsi_index_path(m->index, i);
+	/* In a tar file's table all paths are whole. */
+	return tsi_index_path(m->index, i, NULL);
 }
 
 static const char *key_of(void *arg, uint64_t i, size_t *len)
 {
 	const struct tsi_masks *m = arg;
 
-	return tsi_index_key(m->index, i, len);
+	return tsi_index_key(m->index, i, NULL, len);
 }
 
 static int take_range(void *arg, uint64_t i, unsigned k,
@@ -206,7 +207,8 @@ void tsi_masks_close(struct tsi_masks *m)
 static bool path_of(const struct tsi_masks *m, uint64_t i, char *to, size_t len)
 {
 	const size_t city = strlen(CITY);
-	const char *path = tsi_index_path(m->index, i);
+	char text[TSI_PATH];
+	const char *path = tsi_index_path(m->index, i, text);
 	const char *name = strrchr(path, '/');
 	const char *dot = strrchr(name ? name : path, '.');
 	size_t stem = dot ? (size_t)(dot - path) : strlen(path);
@@ -227,7 +229,8 @@ static void append_member(const struct tsi_masks *m, uint64_t i, char *to,
 			  size_t len)
 {
 	size_t at = strlen(to), n;
-	const char *key = tsi_index_key(m->index, i, &n);
+	char text[TSI_PATH];
+	const char *key = tsi_index_key(m->index, i, text, &n);
 
 	snprintf(to + at, len - at,
 		 m->packed ? ": mask of %.*s" : ": %.*s" ENDING, (int)n, key);

@@ -61,13 +61,15 @@ void tsi_others_destroy(struct tsi_others *o)
 static bool fail(struct tsi_outcome *o, enum tsi_came came,
 		 const struct other *x, const char *why)
 {
-	const size_t n = strlen(x->at.path);
+	char text[TSI_PATH];
+	const char *path = tsi_location_path(&x->at, text);
+	const size_t n = strlen(path);
 	const bool whole = n < NAME;
 
 	o->came = came;
 	snprintf(o->reason, sizeof(o->reason), "its image %s (%s%s): %.150s",
 		 x->field, whole ? "" : "...",
-		 whole ? x->at.path : x->at.path + (n - NAME + 4), why);
+		 whole ? path : path + (n - NAME + 4), why);
 	return false;
 }
 
@@ -98,7 +100,8 @@ static struct tsi_read_request request_of(const struct tsi_others *m,
 {
 	return (struct tsi_read_request){
 		.dirfd = tsi_index_dirfd(tsi_sampler_index(m->sampler)),
-		.path = x->at.path,
+		.folder = x->at.folder,
+		.path = x->at.file,
 		.offset = x->at.offset,
 		.length = x->at.length,
 		.direct = x->direct,
@@ -113,7 +116,7 @@ static int read_file(const struct tsi_others *m, struct other *x, size_t most)
 	bool copied = tsi_shard_cache_use(shards, &q);
 	int err = tsi_io_read(&q, most, &x->data, &x->len);
 
-	if (!copied || !tsi_shard_cache_failed(shards, x->at.path, err))
+	if (!copied || !tsi_shard_cache_failed(shards, x->at.file, err))
 		return err;
 	q = request_of(m, x);
 	return tsi_io_read(&q, most, &x->data, &x->len);
@@ -123,11 +126,12 @@ static int read_file(const struct tsi_others *m, struct other *x, size_t most)
 static uint64_t size_of(const struct tsi_others *m, const struct other *x)
 {
 	struct stat st = { .st_size = 0 };
+	char text[TSI_PATH];
 
 	if (x->at.length)
 		return x->at.length;
-	fstatat(tsi_index_dirfd(tsi_sampler_index(m->sampler)), x->at.path, &st,
-		0);
+	fstatat(tsi_index_dirfd(tsi_sampler_index(m->sampler)),
+		tsi_location_path(&x->at, text), &st, 0);
 	return (uint64_t)st.st_size;
 }
 

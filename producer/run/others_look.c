@@ -25,7 +25,8 @@ static bool size_of(const struct looking *l, const struct tsi_location *at,
 		    struct tsi_image_head *head)
 {
 	const struct tsi_read_request q = { .dirfd = tsi_index_dirfd(l->index),
-					    .path = at->path,
+					    .folder = at->folder,
+					    .path = at->file,
 					    .offset = at->offset,
 					    .length = at->length };
 	uint8_t *data;

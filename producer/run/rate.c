@@ -15,6 +15,7 @@ int tsi_rate_of(const struct tsi_index *x, uint64_t i, uint32_t *rate)
 {
 	struct tsi_location at;
 	struct tsi_read_request q;
+	char text[TSI_PATH];
 	uint8_t *data;
 	size_t len;
 	int err;
@@ -24,13 +25,15 @@ int tsi_rate_of(const struct tsi_index *x, uint64_t i, uint32_t *rate)
 		return 0;
 	tsi_index_locate_bytes(x, i, &at);
 	q = (struct tsi_read_request){ .dirfd = tsi_index_dirfd(x),
-				       .path = at.path };
+				       .folder = at.folder,
+				       .path = at.file };
 	err = tsi_io_read(&q, TSI_READER_MAX, &data, &len);
 	if (err == ENOMEM)
-		return tsi_err(TSOCK_ENOMEM, "no memory to read %s", at.path);
+		return tsi_err(TSOCK_ENOMEM, "no memory to read %s",
+			       tsi_location_path(&at, text));
 	if (err == EMFILE || err == ENFILE) {
 		errno = err;
-		return tsi_err_sys("read %s", at.path);
+		return tsi_err_sys("read %s", tsi_location_path(&at, text));
 	}
 	if (err)
 		return 0;

@@ -13,8 +13,9 @@
 static void put_key(const struct tsi_index *x, uint64_t file,
 		    const struct tsi_slots *to)
 {
+	char text[TSI_PATH];
 	size_t len;
-	const char *key = tsi_index_key(x, file, &len);
+	const char *key = tsi_index_key(x, file, text, &len);
 
 	memcpy(to->key, key, len);
 	memset(to->key + len, 0, to->key_width - len);

@@ -118,9 +118,10 @@ static int find_key_width(struct tsi_service *s)
 	const struct tsi_index *x = tsi_sampler_index(s->sampler);
 	uint64_t n = tsi_index_count(x);
 	size_t longest = 0, len;
+	char text[TSI_PATH];
 
 	for (uint64_t i = 0; i < n; i++) {
-		const char *key = tsi_index_key(x, i, &len);
+		const char *key = tsi_index_key(x, i, text, &len);
 
 		if (len > TSI_KEY_MAX)
 			return tsi_err(TSOCK_EARG,

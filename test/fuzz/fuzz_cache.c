@@ -19,6 +19,7 @@ struct head {
 	uint32_t version, endian;
 	uint64_t checksum, count, paths_len, names_len, nbad;
 	uint32_t classes, stamps, probe, columns;
+	uint64_t folders; /* if there are any */
 };
 
 static char base[256], tree[300], cache[300], file[600];
@@ -99,9 +100,9 @@ static void seed(const char *folder, const char *name, bool with_probe)
 	fclose(f);
 	corpus_put(folder, name, bytes, len + 1);
 	/* And one with a path that leads elsewhere. */
-	at = memmem(bytes, len + 1, "cat/a.jpg", 9);
+	at = memmem(bytes, len + 1, "a.jpg", 5);
 	never(!at);
-	memcpy(at, with_probe ? "/at/a.jpg" : "../ta.jpg", 9);
+	memcpy(at, with_probe ? "/.jpg" : "../.a", 5);
 	corpus_put(folder, with_probe ? "absolute" : "above", bytes, len + 1);
 }
 
@@ -149,34 +150,39 @@ static void mend(uint8_t *bytes, size_t len, bool columns)
 	struct head *h = (struct head *)bytes;
 	struct tsi_table_lengths n;
 	uint64_t block, bad;
+	size_t head = sizeof(*h);
 
+	if (len >= sizeof(*h) && !(h->columns & 4))
+		head = offsetof(struct head, folders);
 	if (len < sizeof(*h) || h->count > len || h->paths_len > len ||
-	    h->names_len > len || h->nbad > len / 8)
+	    h->names_len > len || h->nbad > len / 8 || h->folders > len)
 		return;
 	n = (struct tsi_table_lengths){ .count = h->count,
 					.paths_len = h->paths_len,
 					.names_len = h->names_len,
 					.classes = h->classes,
 					.stamps = h->stamps,
+					.folders =
+						h->columns & 4 ? h->folders : 0,
 					.ranged = h->columns & 1,
 					.named = h->columns & 2 };
 	block = tsi_table_block_len(&n);
 	bad = h->nbad * 8;
-	if (block > len || bad > len || block + bad + sizeof(*h) != len)
+	if (block > len || bad > len || block + bad + head != len)
 		return;
 	if (columns) {
 		struct tsi_root root;
 		struct tsi_table t;
 
 		never(tsi_root_open(&root, real_root));
-		tsi_table_set_block(&t, &n, bytes + sizeof(*h));
+		tsi_table_set_block(&t, &n, bytes + head);
 		mend_columns(&root, &t);
 		tsi_root_close(&root);
 	}
 	h->checksum = 0;
-	h->checksum = tsi_hash(h, sizeof(*h), 0);
-	h->checksum = tsi_hash(bytes + sizeof(*h), block, h->checksum);
-	h->checksum = tsi_hash(bytes + sizeof(*h) + block, bad, h->checksum);
+	h->checksum = tsi_hash(h, head, 0);
+	h->checksum = tsi_hash(bytes + head, block, h->checksum);
+	h->checksum = tsi_hash(bytes + head + block, bad, h->checksum);
 }
 
 static void use(const struct tsi_index *x)
@@ -185,7 +191,8 @@ static void use(const struct tsi_index *x)
 
 	for (uint64_t i = 0; i < tsi_index_count(x); i++) {
 		const char *reason = tsi_index_bad_reason(x, i);
-		const char *path = tsi_index_path(x, i);
+		char text[TSI_PATH];
+		const char *path = tsi_index_path(x, i, text);
 		struct tsi_location at;
 
 		tsi_index_locate(x, i, &at);

@@ -118,8 +118,7 @@ static void fill(struct tsi_table *t)
 	never(tsi_table_begin(&w, t, &n, "/set"));
 	tsi_table_put_class(&w, ".");
 	for (unsigned i = 0; i < ROWS; i++)
-		tsi_table_put_row(&w, tsi_table_put_path(&w, NULL, file[i]), 0,
-				  0, 0);
+		tsi_table_put_row(&w, tsi_table_put_path(&w, file[i]), 0, 0, 0);
 }
 
 /* ---- an input ---- */

@@ -266,7 +266,7 @@ static void ask_row(const struct tsi_format *f, const struct tsi_table *t,
 	struct tsi_location at;
 
 	tsi_format_locate(f, t, i, &at);
-	never(!*at.path || at.offset + at.length > MOST);
+	never(!*at.file || at.offset + at.length > MOST);
 	if (c->classes)
 		never(tsi_format_label(f, t, i) < 0 ||
 		      tsi_format_label(f, t, i) >= tsi_table_classes(t));

@@ -110,8 +110,8 @@ static const struct tsi_format *fill(struct tsi_table *t, unsigned flags)
 	for (unsigned i = 0; i < ROWS; i++) {
 		const char *name = tar ? member[i].shard : file[i];
 
-		tsi_table_put_row(&w, tsi_table_put_path(&w, NULL, name), i,
-				  i * 512, 100);
+		tsi_table_put_row(&w, tsi_table_put_path(&w, name), i, i * 512,
+				  100);
 		if (tar)
 			tsi_table_put_member(&w, member[i].name);
 		if (flags & BAD && i % 3 == 1)
@@ -165,7 +165,7 @@ static void check_rows(const struct tsi_table *t, unsigned flags,
 		never(row >= ROWS || taken[row]);
 		taken[row] = true;
 		tsi_table_locate(t, i, &at);
-		never(strcmp(at.path,
+		never(strcmp(at.file,
 			     flags & TAR ? member[row].shard : file[row]) != 0);
 		never(!at.member != !(flags & TAR));
 		never(at.member && strcmp(at.member, member[row].name) != 0);
@@ -186,7 +186,7 @@ static void write_in_full(const struct tsi_table *t, const float *weight)
 		tsi_table_locate(t, i, &at);
 		len += (size_t)snprintf(
 			text + len, sizeof(text) - len, "%s%s%s\t%.9g\n",
-			at.path, at.member ? ": " : "",
+			at.file, at.member ? ": " : "",
 			at.member ? at.member : "", (double)weight[i]);
 		never(len >= sizeof(text));
 	}

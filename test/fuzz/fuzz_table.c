@@ -83,7 +83,7 @@ static void ask_all(const struct tsi_table *t)
 		int64_t label = tsi_format_label(&tsi_format_table, t, i);
 
 		tsi_format_locate(&tsi_format_table, t, i, &at);
-		never(strlen(at.path) >= MOST);
+		never(strlen(at.file) >= MOST);
 		never(at.member && strlen(at.member) >= MOST);
 		never(label < 0 || label >= tsi_table_classes(t));
 		for (unsigned k = 0; k < tsi_columns_count(c); k++)

@@ -38,6 +38,9 @@ struct tsi_index_opts tree_options(void);
 /* The index, or fail. */
 struct tsi_index *tree_open(struct tsi_index_opts o);
 
+/* The file's path below the tree, until the next call but one. */
+const char *tree_path(const struct tsi_index *x, uint64_t i);
+
 /* The size of a file, which is a sample of its own. */
 uint64_t tree_size_of(const struct tsi_index *x, uint64_t i);
 

@@ -43,6 +43,7 @@ static int print_index(const char *root)
 	struct tsi_index_opts opts = { .format = &tsi_format_imagefolder,
 				       .root = root,
 				       .cache_dir = "" };
+	char text[TSI_PATH];
 	struct tsi_index *x;
 
 	if (tsi_index_open(&opts, &x)) {
@@ -51,7 +52,7 @@ static int print_index(const char *root)
 	}
 	for (uint64_t i = 0; i < tsi_index_count(x); i++)
 		printf("%lld %s%c", (long long)tsi_index_label(x, i),
-		       tsi_index_path(x, i), '\0');
+		       tsi_index_path(x, i, text), '\0');
 	tsi_index_close(x);
 	return 0;
 }

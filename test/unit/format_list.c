@@ -100,8 +100,8 @@ static int fill(FILE *f, const struct tsi_root *r, struct tsi_table *t)
 	}
 	rewind(f);
 	while (next_line(f, tsi_root_path(r), &l) > 0)
-		tsi_table_put_row(&w, tsi_table_put_path(&w, NULL, l.path),
-				  l.label, l.offset, l.length);
+		tsi_table_put_row(&w, tsi_table_put_path(&w, l.path), l.label,
+				  l.offset, l.length);
 	return 0;
 }
 

@@ -308,7 +308,7 @@ static void samples_are_located_chosen_and_copied(void **state)
 	assert_int_equal(tsi_columns_put(c, 1, 1, got), 0);
 	assert_memory_equal(got, marks, sizeof(got));
 	tsi_rows_locate(&table, 0, &l);
-	assert_string_equal(l.path, "a.bin");
+	assert_string_equal(l.file, "a.bin");
 	assert_int_equal(l.offset, 24);
 	assert_int_equal(l.length, 24);
 }

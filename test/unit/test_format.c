@@ -150,11 +150,11 @@ static void whole_files_and_ranges_stand_in_one_list(void **state)
 	assert_int_equal(tsi_index_classes(x), 8);
 	assert_string_equal(tsi_index_class(x, 7), "7");
 	tsi_index_locate(x, 0, &at);
-	assert_string_equal(at.path, "b/0.png");
+	assert_string_equal(at.file, "b/0.png");
 	assert_int_equal(at.offset + at.length, 0);
 	assert_int_equal(at.size, 83);
 	tsi_index_locate(x, 1, &at);
-	assert_string_equal(at.path, "two");
+	assert_string_equal(at.file, "two");
 	assert_int_equal(at.offset, 83);
 	assert_int_equal(at.length, 83);
 	assert_int_equal(at.size, 83);

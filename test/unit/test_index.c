@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "data/format.h"
 #include "test/lib/index_tree.h"
 #include "test/lib/seccomp.h"
 
@@ -35,7 +36,7 @@ static void assert_paths(const struct tsi_index *x, const char *const *path,
 {
 	assert_int_equal(tsi_index_count(x), n);
 	for (uint64_t i = 0; i < n; i++) {
-		assert_string_equal(tsi_index_path(x, i), path[i]);
+		assert_string_equal(tree_path(x, i), path[i]);
 		if (i > 0)
 			assert_true(tsi_index_label(x, i - 1) <=
 				    tsi_index_label(x, i));
@@ -83,6 +84,35 @@ static void files_come_in_torchvisions_order(void **state)
 	tsi_index_close(x);
 }
 
+/* 14 million files of such names take 0.5 GB, and one folder 80 bytes. */
+static void a_folder_is_stored_once(void **state)
+{
+	enum { FILES = 200 };
+	struct tsi_format_opts o = { .threads = 1 };
+	struct tsi_table t = { .block = NULL };
+	struct tsi_location at;
+	struct tsi_root r;
+	char path[100];
+
+	(void)state;
+	for (unsigned i = 0; i < FILES; i++) {
+		snprintf(path, sizeof(path), "n01440764/n01440764_%u.JPEG",
+			 10026 + i);
+		tree_put(path, "");
+	}
+	snprintf(path, sizeof(path), "%s/tree", tree_top);
+	tsi_root_init(&r);
+	assert_int_equal(tsi_root_open(&r, path), 0);
+	assert_int_equal(tsi_format_scan(&tsi_format_imagefolder, &r, &o, &t),
+			 0);
+	assert_true(tsi_table_block_len(&t.n) <= 40 * FILES);
+	tsi_table_locate(&t, FILES - 1, &at);
+	assert_string_equal(at.folder, "n01440764");
+	assert_string_equal(at.file, "n01440764_10225.JPEG");
+	tsi_table_clear(&t);
+	tsi_root_close(&r);
+}
+
 /* Threads take classes piece by piece; large ones are kept in another way. */
 static void classes_of_all_sizes_stand_side_by_side(void **state)
 {
@@ -113,7 +143,7 @@ static void classes_of_all_sizes_stand_side_by_side(void **state)
 			snprintf(path, sizeof(path), "%03u/%s%0240u.jpg", c,
 				 sub ? "sub/" : "",
 				 sub ? 2 * (k - below) + 1 : 2 * k);
-			assert_string_equal(tsi_index_path(x, i), path);
+			assert_string_equal(tree_path(x, i), path);
 			assert_int_equal(tsi_index_label(x, i), c);
 		}
 	}
@@ -410,7 +440,7 @@ static void very_long_paths_are_at_worst_bad(void **state)
 	tree_put(path, "ok");
 	x = tree_open(tree_options());
 	assert_int_equal(tsi_index_count(x), 2);
-	assert_string_equal(tsi_index_path(x, 1), path);
+	assert_string_equal(tree_path(x, 1), path);
 	assert_false(tsi_index_bad(x, 1));
 	tsi_index_close(x);
 	/* Two more, and no system call takes the path any longer. */
@@ -458,6 +488,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		TEST(files_come_in_torchvisions_order),
+		TEST(a_folder_is_stored_once),
 		TEST(classes_of_all_sizes_stand_side_by_side),
 		TEST(a_root_that_is_none_is_refused_by_name),
 		TEST(a_tree_without_samples_is_refused_by_name),

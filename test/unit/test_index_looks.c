@@ -100,7 +100,7 @@ static void what_may_be_no_file_is_always_looked_at(void **state)
 	tree_probed = 0;
 	x = tree_open(tree_options());
 	for (uint64_t i = 0; i < tsi_index_count(x); i++) {
-		const char *name = tsi_index_path(x, i);
+		const char *name = tree_path(x, i);
 
 		if (strcmp(strrchr(name, '.'), ".png") || name[1] == '0')
 			continue;

@@ -364,7 +364,7 @@ static void a_part_ends_with_its_last_row_s_last_byte(void **state)
 		assert_int_equal(tsi_columns_put(c, 0, i, is), 0);
 		assert_memory_equal(is, gen.bytes + at[i], 4);
 		tsi_rows_locate(&table, i, &l);
-		assert_string_equal(l.path, "x");
+		assert_string_equal(l.file, "x");
 		assert_int_equal(l.offset, at[i]);
 		assert_int_equal(l.length, 4);
 	}

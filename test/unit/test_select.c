@@ -75,10 +75,17 @@ static void refuse(const char *text, const char *what)
 	assert_non_null(strstr(tsock_errmsg(), list_path));
 }
 
+static const char *path_of(const struct tsi_index *x, uint64_t i)
+{
+	static char text[TSI_PATH];
+
+	return tsi_index_path(x, i, text);
+}
+
 static void expect_sample(const struct tsi_index *x, uint64_t i,
 			  const char *path, int64_t label, float weight)
 {
-	assert_string_equal(tsi_index_path(x, i), path);
+	assert_string_equal(path_of(x, i), path);
 	assert_int_equal(tsi_index_label(x, i), label);
 	assert_true(tsi_index_weight(x, i) == weight);
 }
@@ -246,7 +253,8 @@ static void samples_have_their_keys(void **state)
 static void expect_key(const struct tsi_index *x, uint64_t i, const char *key)
 {
 	size_t len;
-	const char *is = tsi_index_key(x, i, &len);
+	char text[TSI_PATH];
+	const char *is = tsi_index_key(x, i, text, &len);
 
 	assert_int_equal(len, strlen(key));
 	assert_memory_equal(is, key, len);

@@ -79,7 +79,7 @@ static void wait_for_copies(const struct tsi_sampler *s)
 		do {
 			q = (struct tsi_read_request){ .dirfd = tsi_index_dirfd(
 							       x),
-						       .path = at.path,
+						       .path = at.file,
 						       .offset = at.offset,
 						       .length = at.length };
 			sched_yield();

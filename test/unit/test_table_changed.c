@@ -69,7 +69,7 @@ static void rows_that_are_written_over_lead_nowhere_else(void **state)
 	for (unsigned i = 1; i < 3; i++) {
 		tsi_format_locate(&tsi_format_table, &table_fixture_table, i,
 				  &at);
-		assert_non_null(strstr(at.path, "was written over"));
+		assert_non_null(strstr(at.file, "was written over"));
 	}
 	tsi_columns_put_label(tsi_table_columns(&table_fixture_table), 1, &own);
 	assert_int_equal(own, 0);
@@ -95,7 +95,7 @@ static void a_table_that_is_cut_short_ends_no_process(void **state)
 	assert_int_equal(truncate(table_fixture_path, 0), 0);
 	assert_int_equal(sigaction(SIGBUS, &ours, &theirs), 0);
 	tsi_format_locate(&tsi_format_table, &table_fixture_table, 1, &at);
-	assert_non_null(strstr(at.path, "was written over"));
+	assert_non_null(strstr(at.file, "was written over"));
 	assert_null(at.member);
 	for (unsigned k = 0; k < 6; k++)
 		can_not_be_put(k, 1, "table was cut short while it was served");

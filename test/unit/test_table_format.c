@@ -70,7 +70,7 @@ static void rows_have_their_files_classes_and_values(void **state)
 	has(1, "two", 0, 3, "ab");
 	has(2, "three", 1, 5, "c");
 	tsi_format_locate(&tsi_format_table, &table_fixture_table, 1, &at);
-	assert_string_equal(at.path, "a.bin");
+	assert_string_equal(at.file, "a.bin");
 	assert_int_equal(at.offset, 4);
 	assert_int_equal(at.length, 9);
 }

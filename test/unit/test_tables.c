@@ -31,6 +31,7 @@ static const char *const word[2] = { "even", "odd number" };
 /* How often each kind was asked for; what the next call does. */
 static atomic_uint calls[4];
 static atomic_int fails, fd_of_files = -1;
+static _Atomic uint64_t folders, folders_at; /* of the files */
 static atomic_bool nonsense;
 
 static int make(void *arg, struct tsock_serve_table *t)
@@ -58,6 +59,9 @@ static int make(void *arg, struct tsock_serve_table *t)
 		t->length = 4096 + 8 * N;
 		t->start_at = 4096;
 		t->data_at = 5;
+		t->folders = folders;
+		t->folders_at = folders_at;
+		t->bytes += folders ? 7 : 0;
 	}
 	if (!t->data)
 		return 0;
@@ -190,6 +194,45 @@ static void memory_that_there_is_is_shared(void **state)
 	t = open_table(TSOCK_TABLE_FILES);
 	assert_string_equal(tsock_table_text(t, 0, NULL), "even");
 	tsock_table_close(t);
+}
+
+/* The paths of folders stand once, before the names of their files. */
+static void names_are_found_with_their_folders(void **state)
+{
+	static const char text[] = "\0top\0a/b\0one\0two\0c\0one";
+	static const char *const want[] = { "top", "a/b/one", "a/b/two",
+					    "c/one" };
+	struct tsi_memfd m;
+	tsock_table *t;
+	uint64_t *start;
+	size_t len;
+
+	(void)state;
+	assert_int_equal(tsi_memfd_create("mine", 4096 + 8 * N, 0, &m), 0);
+	start = (void *)((char *)m.base + 4096);
+	memcpy((char *)m.base + 5, text, sizeof(text));
+	memcpy(start, (uint64_t[]){ 1, 9, 13, 19 }, 32);
+	memcpy((char *)m.base + 4088 - 16, (uint64_t[]){ 0, 5, 17 }, 24);
+	folders = 3;
+	folders_at = 4088 - 16;
+	fd_of_files = m.fd;
+	t = open_table(TSOCK_TABLE_FILES);
+	for (unsigned i = 0; i < 4; i++) {
+		assert_string_equal(tsock_table_text(t, i, &len), want[i]);
+		assert_int_equal(len, strlen(want[i]));
+	}
+	/* What is no list of folders leads nowhere else. */
+	start = (void *)((char *)m.base + 4088 - 16);
+	start[0] = 1;
+	start[1] = start[2] = UINT64_MAX;
+	assert_string_equal(tsock_table_text(t, 3, NULL), "top/one");
+	start[0] = 2;
+	assert_null(tsock_table_text(t, 0, NULL));
+	assert_non_null(strstr(tsock_errmsg(), "damaged"));
+	tsock_table_close(t);
+	tsi_memfd_close(&m);
+	fd_of_files = -1;
+	folders = 0;
 }
 
 static void memory_that_could_be_cut_short_is_refused(void **state)
@@ -366,13 +409,22 @@ LIE(another_length, d->length = 8192)
 LIE(starts_beyond, d->text = 1; d->start_at = 4096; d->count = 1)
 LIE(starts_askew, d->text = 1; d->start_at = 4; d->count = 1)
 LIE(too_many_starts, d->text = 1; d->count = UINT64_MAX / 8 + 2)
+LIE(folders_beyond, d->text = 1; d->count = d->folders = 1;
+    d->folders_at = 4096)
+LIE(folders_askew, d->text = 1; d->count = d->folders = 1; d->folders_at = 4)
+LIE(too_many_folders, d->text = 1; d->count = 1;
+    d->folders = UINT64_MAX / 8 + 2)
 
 static void a_lie_is_an_error(void **state)
 {
 	static void (*const lie[])(struct tsi_msg_table_data * d) = {
-		another_kind,  no_rows,      fewer_bytes,     more_than_memory,
-		beyond_memory, far_beyond,   askew,           another_length,
-		starts_beyond, starts_askew, too_many_starts,
+		another_kind,    no_rows,
+		fewer_bytes,     more_than_memory,
+		beyond_memory,   far_beyond,
+		askew,           another_length,
+		starts_beyond,   starts_askew,
+		too_many_starts, folders_beyond,
+		folders_askew,   too_many_folders,
 	};
 	char what[16];
 
@@ -412,6 +464,7 @@ int main(void)
 			numbers_are_made_once_and_outlive_the_producer),
 		SERVED(texts_are_found_by_their_rows),
 		SERVED(memory_that_there_is_is_shared),
+		SERVED(names_are_found_with_their_folders),
 		SERVED(memory_that_could_be_cut_short_is_refused),
 		SERVED(what_fails_says_why_and_is_tried_again),
 		cmocka_unit_test(a_stream_without_tables_says_so_at_once),

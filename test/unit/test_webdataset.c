@@ -233,7 +233,7 @@ static void names_and_sizes_of_every_tar_format_are_read(void **state)
 	for (unsigned i = 0; i < 4; i++) {
 		tsi_index_locate(x, i, &at);
 		assert_int_equal(at.length, sizeof(worker_png));
-		assert_string_equal(at.path, "s.tar");
+		assert_string_equal(at.file, "s.tar");
 	}
 	assert_int_equal(tsi_index_bad_count(x), 0);
 	tsi_index_close(x);

@@ -235,6 +235,8 @@ class TableInfo(Sized):
         ("data", c_void_p),
         ("start", c_void_p),
         ("field", Field),
+        ("folder", c_void_p),
+        ("folders", c_uint64),
     ]
 
 
@@ -252,6 +254,8 @@ class ServeTable(Sized):
         ("data", c_void_p),
         ("start", POINTER(c_uint64)),
         ("field", Field),
+        ("folders_at", c_uint64),
+        ("folders", c_uint64),
     ]
 
 

@@ -467,15 +467,15 @@ static void locate_in(const struct rows *r,
 	uint64_t row = tsi_columns_row(&r->columns, i);
 	struct tsi_columnar_range at;
 
-	*out = (struct tsi_location){ .path = "" };
+	*out = (struct tsi_location){ .file = "" };
 	if (!range)
 		return;
 	if (!tsi_mapped_copy(&at, &range[row], sizeof(at)) ||
 	    at.file >= r->files->count || (!at.length && at.offset)) {
-		out->path = OVERWRITTEN;
+		out->file = OVERWRITTEN;
 		return;
 	}
-	out->path = r->paths + r->file_at[at.file];
+	out->file = r->paths + r->file_at[at.file];
 	out->offset = at.offset;
 	out->length = at.length;
 	out->size = at.length;

@@ -370,6 +370,12 @@ static int find_classes(struct scan *s)
 	return s->class_ ? 0 : no_memory();
 }
 
+/* A class's own folder, whose path is its name. */
+static bool is_class(const struct class_scan *c, const char *folder)
+{
+	return !strcmp(folder, c->name);
+}
+
 /* How long the columns become. */
 static struct tsi_table_lengths measure(const struct scan *s)
 {
@@ -393,9 +399,9 @@ static struct tsi_table_lengths measure(const struct scan *s)
 			const struct folder *f = &c->folder[i];
 			const char *path = c->text.base + f->path;
 
-			n.names_len += strlen(path) + 1;
-			if (above(path))
-				n.paths_len += f->files * (strlen(path) + 1);
+			n.names_len += is_class(c, path) ? 0 : strlen(path) + 1;
+			n.folders += f->files > 0;
+			n.paths_len += f->files ? strlen(path) + 1 : 0;
 		}
 		for (uint64_t j = 0; j < c->files; j++)
 			n.paths_len +=
@@ -404,12 +410,10 @@ static struct tsi_table_lengths measure(const struct scan *s)
 	return n;
 }
 
-static int put_file(struct tsi_table_writer *w, const char *folder,
-		    const struct class_scan *c, const struct file *f,
-		    uint32_t label)
+static int put_file(struct tsi_table_writer *w, const struct class_scan *c,
+		    const struct file *f, uint32_t label)
 {
-	uint64_t path =
-		tsi_table_put_path(w, above(folder), c->text.base + f->name);
+	uint64_t path = tsi_table_put_path(w, c->text.base + f->name);
 
 	tsi_table_put_row(w, path, label, 0, 0);
 	return f->odd ? tsi_table_add_bad(w->table, w->rows - 1,
@@ -427,10 +431,12 @@ static int put_class(struct tsi_table_writer *w, const struct class_scan *c,
 		const struct folder *d = &c->folder[i];
 		const char *folder = c->text.base + d->path;
 
-		tsi_table_put_stamp(w, folder, &d->stamp);
+		tsi_table_put_stamp(w, is_class(c, folder) ? NULL : folder,
+				    &d->stamp);
+		if (d->files)
+			tsi_table_put_folder(w, folder);
 		for (uint64_t j = 0; j < d->files && !err; j++)
-			err = put_file(w, folder, c, &c->file[d->first + j],
-				       label);
+			err = put_file(w, c, &c->file[d->first + j], label);
 	}
 	return err;
 }

@@ -278,12 +278,13 @@ static int check_missing(const struct tsi_labels *x, const struct tsi_format *f,
 	size_t at = 0;
 
 	for (uint64_t i = 0; i < n; i++) {
+		char text[TSI_PATH];
 		const char *key;
 		size_t len;
 
 		if (tsi_columns_row(c, i) != x->none || missing++ >= SHOWN)
 			continue;
-		key = tsi_names_key(f, t, i, &len);
+		key = tsi_names_key(f, t, i, text, &len);
 		at += (size_t)snprintf(list + at, sizeof(list) - at, "%s%.*s",
 				       at ? ", " : "",
 				       (int)(len < 120 ? len : 120), key);

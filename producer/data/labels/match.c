@@ -32,6 +32,7 @@ struct match {
 	const struct tsi_format *format;
 	const struct tsi_table *table;
 	const char *root, *base; /* its path, and the last part of that */
+	char *names; /* one behind the other; NULL: they lie in the table */
 	uint64_t samples, matched;
 	uint64_t *row;
 	uint8_t *by;   /* [samples], the spelling that it was found by */
@@ -62,12 +63,42 @@ static struct tsi_word stem_of(struct tsi_word w)
 	return w;
 }
 
+/* The names of samples whose folders' paths stand apart from theirs. */
+static int write_names(struct match *m)
+{
+	char text[TSI_PATH], *to;
+	size_t bytes = 0, len;
+
+	for (uint64_t i = 0; i < m->samples; i++) {
+		tsi_names_key(m->format, m->table, i, text, &len);
+		bytes += len + 1;
+	}
+	m->names = to = malloc(bytes + 1);
+	if (!to)
+		return tsi_err(TSOCK_ENOMEM, "no memory for labels");
+	for (uint64_t i = 0; i < m->samples; i++) {
+		const char *name =
+			tsi_names_key(m->format, m->table, i, text, &len);
+
+		memcpy(to, name, len);
+		to[len] = '\0';
+		to += len + 1;
+	}
+	return 0;
+}
+
+/* Sample i; next is where its name is among the names, and then the next. */
 static struct tsi_word sample_name(const struct match *m, uint64_t i,
-				   enum spelling by)
+				   enum spelling by, const char **next)
 {
 	struct tsi_word w;
 
-	w.text = tsi_names_key(m->format, m->table, i, &w.len);
+	if (m->names) {
+		w = (struct tsi_word){ *next, strlen(*next) };
+		*next += w.len + 1;
+	} else {
+		w.text = tsi_names_key(m->format, m->table, i, NULL, &w.len);
+	}
 	if (by == STEM_PATH || by == STEM || by == OTHER_AUDIO)
 		w = stem_of(w);
 	return by == BASE || by == STEM ? base_of(w) : w;
@@ -107,11 +138,12 @@ static struct tsi_word row_name(const struct match *m, uint64_t i,
 
 static int collect(struct match *m, enum spelling by)
 {
+	const char *next = m->names;
 	int err = 0;
 
 	tsi_words_free(&m->words);
 	for (uint64_t i = 0; i < m->samples && !err; i++) {
-		struct tsi_word w = sample_name(m, i, by);
+		struct tsi_word w = sample_name(m, i, by, &next);
 		uint64_t id;
 		bool added;
 
@@ -228,9 +260,12 @@ int tsi_labels_match(const struct tsi_labels_list *l,
 	m.whose = malloc(m.samples * sizeof(*m.whose) + 1);
 	if (!m.by || !m.used || !m.whose)
 		err = tsi_err(TSOCK_ENOMEM, "no memory for labels");
+	if (!err && tsi_table_foldered(t))
+		err = write_names(&m);
 	if (!err)
 		err = match_names(&m, surplus);
 	tsi_words_free(&m.words);
+	free(m.names);
 	free(m.by);
 	free(m.used);
 	free(m.whose);

@@ -19,7 +19,7 @@ static const char *path_of(void *arg, uint64_t row)
 	struct tsi_location at;
 
 	tsi_format_locate(s->format, s->table, row, &at);
-	return at.path;
+	return at.file;
 }
 
 static const char *key_of(void *arg, uint64_t row, size_t *len)

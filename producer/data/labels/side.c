@@ -188,8 +188,10 @@ static int make_rows(struct tsi_labels_side *s)
 		p->array = l->array[k];
 	}
 	for (uint64_t i = 0; i < n; i++) {
+		char text[TSI_PATH];
 		size_t len;
-		const char *key = tsi_names_key(s->format, s->table, i, &len);
+		const char *key =
+			tsi_names_key(s->format, s->table, i, text, &len);
 
 		l->cell[i * l->columns] = strndup(key, len);
 		if (!l->cell[i * l->columns])
@@ -213,7 +215,7 @@ static int check_array(const struct tsi_labels_side *s, unsigned k)
 	return tsi_err(TSOCK_EDATA,
 		       "%s: the sample %s has no file NAME%s, which others "
 		       "have",
-		       at.member ? at.path : s->l->file.path,
+		       at.member ? at.file : s->l->file.path,
 		       tsi_labels_list_cell(s->l, i, 0), p->ending);
 }
 

@@ -202,7 +202,7 @@ static void locate_other(const struct tsi_table *t, unsigned k, uint64_t i,
 
 	tsi_columns_other_at(c, k, i, &at);
 	*out = (struct tsi_location){
-		.path = (const char *)c->texts[0] + at.shard * TSI_PACK_NAME,
+		.file = (const char *)c->texts[0] + at.shard * TSI_PACK_NAME,
 		.offset = at.offset,
 		.length = at.length,
 		.size = at.length,

@@ -457,7 +457,7 @@ void tsi_rows_locate(const struct tsi_table *t, uint64_t i,
 	while (at < c->map[f].mem || at >= c->map[f].mem + c->map[f].len)
 		f++;
 	*out = (struct tsi_location){
-		.path = c->map[f].path,
+		.file = c->map[f].path,
 		.offset = (uint64_t)(at - c->map[f].mem),
 		.length = bytes,
 		.size = bytes,

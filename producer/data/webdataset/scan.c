@@ -234,7 +234,7 @@ static struct tsi_table_lengths measure(const struct scan *s)
 
 static void put_shard(struct tsi_table_writer *w, const struct tsi_shard *d)
 {
-	uint64_t path = tsi_table_put_path(w, NULL, d->path);
+	uint64_t path = tsi_table_put_path(w, d->path);
 
 	tsi_table_put_stamp(w, d->path, &d->stamp);
 	for (uint64_t i = 0; i < d->rows; i++) {
