@@ -26,6 +26,9 @@
 /* The state of a file that may have changed while it was looked at. */
 #define UNSETTLED 0
 
+/* For each sample: two words, and a bit. */
+#define BYTES 16.125
+
 struct tsi_badfiles {
 	const struct tsi_index *index;
 	uint64_t count;
@@ -196,8 +199,13 @@ int tsi_badfiles_create(const struct tsi_index *x, struct tsi_badfiles **out)
 	b->lost = calloc(tsi_index_classes(x), sizeof(*b->lost));
 	if (!b->whole || !b->part || !b->state || !b->lost) {
 		tsi_badfiles_destroy(b);
-		return tsi_err(TSOCK_ENOMEM, "no memory for %" PRIu64 " files",
-			       n);
+		return tsi_err(TSOCK_ENOMEM,
+			       "notes on %" PRIu64 " samples, of which any may "
+			       "be bad, take %.1f GB of address space, more "
+			       "than this process can have (ulimit -v; a "
+			       "process has 140737 GB at most): serve fewer, "
+			       "by --select or by a file for some of them",
+			       n, (double)n / 1e9 * BYTES);
 	}
 	take_scan(b);
 	*out = b;

@@ -391,8 +391,25 @@ def test_more_samples_than_32_bits_count(tmp_path, stream, order):
     loader.close()
 
 
+def test_more_samples_than_a_process_can_address_are_refused(tmp_path):
+    path = tmp_path / "data.bin"
+    path.touch()
+    os.truncate(path, 1 << 33)
+    done = subprocess.run(
+        ["sh", "-c", 'ulimit -v 50000000 && exec "$@"', "-", PRODUCER]
+        + ["--dataset=records", "--schema=v:uint8", "--dry-run"]
+        + ["--root", str(path)],
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 71, done.stderr
+    assert "8589934592 samples" in done.stderr
+    assert "138.5 GB of address space" in done.stderr
+
+
 def test_weights_that_take_more_memory_than_there_is_are_refused(tmp_path):
-    n = 1 << 40
+    n = 1 << 38
     path = tmp_path / "data.bin"
     with open(path, "wb") as f:
         try:
