@@ -83,6 +83,36 @@ make_cgroup()
 	return 1
 }
 
+# The group's limit, of either version, and what it uses.
+limit_file()
+{
+	ls "$cgroup/memory.limit_in_bytes" "$cgroup/memory.max" 2>/dev/null
+}
+used()
+{
+	cat "$cgroup/memory.usage_in_bytes" "$cgroup/memory.current" 2>/dev/null
+}
+
+# Memory of a ring that was there at the start, and is taken away before samples
+# are: the limit is lowered to 24 MB above what is used.
+runs_out()
+{
+	local rc
+	start "${inside[@]}" "$producer" --no-cache "${set[@]}" --size 224 \
+		--threads 1 --ring 400 --max-batch 64
+	echo $(($(used) + 24000000)) >"$(limit_file)"
+	timeout 90 "$seen" imagenet 64 0 >"$work/out" 2>&1
+	ended
+	rc=$?
+	[ "$rc" = 1 ] && [ "$(grep -c ' error: ' "$work/log")" = 1 ] &&
+		grep -qE "error: .*ring of field image \(.* of its 60\.2 MB are \
+there\) needs 8\.9 MB of memory but .*by $cgroup.*--ring" "$work/log"
+	result $? "a cgroup's memory that runs out as samples are made" \
+		"exit code $rc" "$(cat "$work/log")"
+	grep -q 'ring of field image (.* MB are there)' "$work/out"
+	result $? 'and its consumer hears so' "$(cat "$work/out")"
+}
+
 if cgroup=$(make_cgroup 100000000) && [ -n "$cgroup" ]; then
 	inside=(bash -c 'echo $$ >"$1" && shift && exec "$@"' -
 		"$cgroup/cgroup.procs")
@@ -90,6 +120,7 @@ if cgroup=$(make_cgroup 100000000) && [ -n "$cgroup" ]; then
 		"${inside[@]}" "${q[@]}" --size 224 --ring 2048 --max-batch 512
 	served "it serves within the cgroup's memory" \
 		"${inside[@]}" "$producer" --no-cache "${set[@]}" "${small[@]}"
+	runs_out
 	for _ in $(seq 50); do
 		rmdir "$cgroup" 2>/dev/null && break
 		sleep 0.1
