@@ -87,13 +87,14 @@ static int write_names(struct match *m)
 	return 0;
 }
 
-/* Sample i; next is where its name is among the names, and then the next. */
+/* Sample i; next is where its name is among the names, and then the next.  NULL:
+ * names aren't kept. */
 static struct tsi_word sample_name(const struct match *m, uint64_t i,
 				   enum spelling by, const char **next)
 {
 	struct tsi_word w;
 
-	if (m->names) {
+	if (*next) {
 		w = (struct tsi_word){ *next, strlen(*next) };
 		*next += w.len + 1;
 	} else {
