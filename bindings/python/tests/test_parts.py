@@ -282,7 +282,8 @@ def test_ranks_of_several_streams_agree_on_an_epoch(serve, ranks):
     """Another job is further in one stream than in the other."""
     serve_parts(serve, NODES, WORLD, "--ring", 2048)
     (ahead,) = ranks({"b": (0, 0)}, job=b"l" * 16)
-    for epoch in range(3):
+    # By no more than two epochs: a stream that has readers isn't moved further.
+    for epoch in range(2):
         assert ahead.begin() == epoch
         whole_epoch([ahead])
     job = ranks(NODES)
