@@ -19,4 +19,12 @@ static inline bool tsi_field_lies_in(uint64_t at, uint64_t n, uint64_t length)
 	return at <= length && n <= length - at;
 }
 
+/* The same of n words of 64 bits, which begin at a multiple of their size. */
+static inline bool tsi_field_words_lie_in(uint64_t at, uint64_t n,
+					  uint64_t length)
+{
+	return at % 8 == 0 && n <= length / 8 &&
+	       tsi_field_lies_in(at, n * 8, length);
+}
+
 #endif

@@ -127,16 +127,14 @@ static int check_said(const struct question *q,
 {
 	uint64_t row = tsi_field_bytes(&d->field);
 	bool good = d->kind == q->kind && d->count && d->bytes &&
-		    d->count <= UINT64_MAX / 8 && d->length <= SIZE_MAX / 2 &&
+		    d->length <= SIZE_MAX / 2 &&
 		    tsi_field_lies_in(d->data_at, d->bytes, d->length);
 
 	if (good && d->text)
-		good = d->start_at % 8 == 0 && d->folders_at % 8 == 0 &&
-		       d->folders <= UINT64_MAX / 8 &&
-		       tsi_field_lies_in(d->start_at, d->count * 8,
-					 d->length) &&
-		       tsi_field_lies_in(d->folders_at, d->folders * 8,
-					 d->length);
+		good = tsi_field_words_lie_in(d->start_at, d->count,
+					      d->length) &&
+		       tsi_field_words_lie_in(d->folders_at, d->folders,
+					      d->length);
 	else if (good)
 		good = row &&
 		       d->data_at % tsock_dtype_size(d->field.dtype) == 0 &&

@@ -58,25 +58,18 @@ void tsi_tables_close(struct tsi_tables *t)
 
 /* ---- making one ---- */
 
-static bool folders_lie_in(const struct tsock_serve_table *s)
-{
-	return s->folders_at % sizeof(uint64_t) == 0 &&
-	       s->folders <= UINT64_MAX / 64 &&
-	       tsi_field_lies_in(s->folders_at, s->folders * sizeof(uint64_t),
-				 s->length);
-}
-
 static int check_memory(const struct tsock_serve_table *s)
 {
-	bool aligned =
-		s->text ? s->start_at % sizeof(*s->start) == 0
-			: s->data_at % tsock_dtype_size(s->field.dtype) == 0;
+	bool good = tsi_field_lies_in(s->data_at, s->bytes, s->length);
 
-	if (!aligned || !tsi_field_lies_in(s->data_at, s->bytes, s->length) ||
-	    (s->text &&
-	     (!tsi_field_lies_in(s->start_at, s->count * sizeof(*s->start),
-				 s->length) ||
-	      !folders_lie_in(s))))
+	if (good && s->text)
+		good = tsi_field_words_lie_in(s->start_at, s->count,
+					      s->length) &&
+		       tsi_field_words_lie_in(s->folders_at, s->folders,
+					      s->length);
+	else if (good)
+		good = s->data_at % tsock_dtype_size(s->field.dtype) == 0;
+	if (!good)
 		return tsi_err(TSOCK_EARG,
 			       "the table of %s doesn't lie in its memory",
 			       names[s->kind]);

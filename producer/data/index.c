@@ -379,6 +379,14 @@ const char *tsi_index_path(const struct tsi_index *x, uint64_t i,
 	return tsi_location_path(&at, text);
 }
 
+int tsi_index_stat(const struct tsi_index *x, const struct tsi_location *at,
+		   struct stat *out)
+{
+	char text[TSI_PATH];
+
+	return tsi_root_stat(&x->root, tsi_location_path(at, text), out);
+}
+
 int tsi_index_dirfd(const struct tsi_index *x)
 {
 	return tsi_root_fd(&x->root);

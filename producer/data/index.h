@@ -22,6 +22,7 @@
 #include "data/documents.h"
 #include "data/table.h"
 
+struct stat;
 struct tsi_format;
 struct tsi_index; /* immutable: any thread may read */
 
@@ -98,6 +99,10 @@ unsigned tsi_index_label_run(const struct tsi_index *x, uint64_t i,
 const char *tsi_index_path(const struct tsi_index *x, uint64_t i,
 			   char text[TSI_PATH]);
 int tsi_index_dirfd(const struct tsi_index *x);
+
+/* stat() of a file that lies there; -1 and errno. */
+int tsi_index_stat(const struct tsi_index *x, const struct tsi_location *at,
+		   struct stat *out);
 
 /* The format that it was read as. */
 const struct tsi_format *tsi_index_format(const struct tsi_index *x);

@@ -104,22 +104,13 @@ static int unreadable(const struct packing *k, uint64_t i, int err,
 	return tsi_record_bad(tsi_io_reader_strerror(err), &out->record);
 }
 
-static bool stat_file(const struct packing *k, const struct tsi_location *at,
-		      struct stat *st)
-{
-	char text[TSI_PATH];
-
-	return !fstatat(tsi_index_dirfd(k->index), tsi_location_path(at, text),
-			st, 0);
-}
-
 /* Bytes to be read at most: a file's size is another one now, perhaps. */
 static size_t room_for(const struct packing *k, const struct tsi_location *at)
 {
 	uint64_t most = TSI_READER_MAX - TSI_PACK_ALIGN;
 	struct stat st;
 
-	if (at->length || !stat_file(k, at, &st))
+	if (at->length || tsi_index_stat(k->index, at, &st))
 		return most;
 	return st.st_size >= 0 && (uint64_t)st.st_size < most
 		       ? (size_t)st.st_size
@@ -278,7 +269,7 @@ static uint64_t size_of(const struct packing *k, const struct tsi_location *at)
 {
 	struct stat st;
 
-	if (at->size || !stat_file(k, at, &st) || st.st_size < 0)
+	if (at->size || tsi_index_stat(k->index, at, &st) || st.st_size < 0)
 		return at->size;
 	return (uint64_t)st.st_size;
 }

@@ -55,13 +55,13 @@ int64_t tsi_badfiles_now(void)
 static uint64_t state_now(const struct tsi_badfiles *b, uint64_t i,
 			  int64_t *changed_ns)
 {
+	struct tsi_location at;
 	struct stat st;
-	char text[TSI_PATH];
 	uint64_t key[5];
 
 	*changed_ns = INT64_MIN;
-	if (fstatat(tsi_index_dirfd(b->index),
-		    tsi_index_path(b->index, i, text), &st, 0))
+	tsi_index_locate_bytes(b->index, i, &at);
+	if (tsi_index_stat(b->index, &at, &st))
 		return 1 + (uint64_t)errno;
 	*changed_ns =
 		(int64_t)st.st_ctim.tv_sec * 1000000000 + st.st_ctim.tv_nsec;

@@ -126,12 +126,10 @@ static int read_file(const struct tsi_others *m, struct other *x, size_t most)
 static uint64_t size_of(const struct tsi_others *m, const struct other *x)
 {
 	struct stat st = { .st_size = 0 };
-	char text[TSI_PATH];
 
 	if (x->at.length)
 		return x->at.length;
-	fstatat(tsi_index_dirfd(tsi_sampler_index(m->sampler)),
-		tsi_location_path(&x->at, text), &st, 0);
+	tsi_index_stat(tsi_sampler_index(m->sampler), &x->at, &st);
 	return (uint64_t)st.st_size;
 }
 

@@ -2,10 +2,10 @@
 /*
  * picks.c - samples that are drawn with replacement.
  *
- * The alias table has a cell for each sample, of 2^32 units: fewer where there
- * are more than 2^32 samples, so that 64 bits count all of them.  The units of all
- * cells together are dealt to the samples by their weights; a cell holds its
- * own sample's units below cut[] and those of one other sample above.  (Vose,
+ * The alias table has a cell for each sample, of 2^32 units, or of fewer where
+ * there are more than 2^32 samples, so that 64 bits count all units.  The units
+ * of all cells together are dealt to the samples by their weights; a cell holds
+ * its own sample's units below cut[] and those of one other sample above.  (Vose,
  * "A linear algorithm for generating random numbers with a given distribution",
  * IEEE TSE 17, 1991, fills the cells.)
  */
@@ -180,18 +180,16 @@ static void fill_cells(struct tsi_picks *p, uint64_t *unit,
 		put(&p->other, get(todo, more), get(todo, more));
 }
 
-static int no_memory(uint64_t n, uint64_t bytes)
+/* What making a table of n cells takes. */
+static uint64_t bytes_of(uint64_t n, bool wide)
 {
-	return tsi_err(TSOCK_ENOMEM,
-		       "no memory to draw from %" PRIu64 " samples by their "
-		       "weights: %.1f MB are needed",
-		       n, (double)bytes / 1e6);
+	return n * (wide ? 28 : 20);
 }
 
 /* Is there so much?  What is only promised would be killed for later. */
 static int check_memory(uint64_t n, bool wide)
 {
-	uint64_t need = n * (wide ? 28 : 20), have;
+	uint64_t need = bytes_of(n, wide), have;
 	char limiter[256];
 
 	if (tsi_limits_memory("", &have, limiter, sizeof(limiter)) ||
@@ -216,7 +214,10 @@ static int fill_table(struct tsi_picks *p, const struct tsi_index *x, bool wide)
 	there &= make_numbers(&p->other, p->n, wide);
 	p->cut = calloc(p->n, sizeof(*p->cut));
 	if (!unit || !there || !p->cut)
-		err = no_memory(p->n, p->n * (wide ? 28 : 20));
+		err = tsi_err(TSOCK_ENOMEM,
+			      "no memory to draw from %" PRIu64
+			      " samples by their weights: %.1f MB are needed",
+			      p->n, (double)bytes_of(p->n, wide) / 1e6);
 	else
 		err = sum_weights(x, &sum);
 	if (!err) {

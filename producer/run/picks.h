@@ -7,9 +7,10 @@
  * philox block of its own: an epoch needs no memory and is made by nobody.  By
  * weights it is Walker's alias method ("An efficient method for generating
  * discrete random variables with general distributions", ACM TOMS 3, 1977), in
- * whole numbers: probabilities are multiples of 2^-32 / samples, or, of more than
- * 2^32 samples, of less than 2^-62, and a weight of 0 is never drawn.  Otherwise a class is drawn uniformly among those that
- * have samples, then one of its samples.
+ * whole numbers: probabilities are multiples of 2^-32 / samples (with more than
+ * 2^32 samples, of 2^-62 at most), and a weight of 0 is never drawn.  Otherwise
+ * a class is drawn uniformly among those that have samples, then one of its
+ * samples.
  *
  * Immutable: any thread may ask.
  */
@@ -29,11 +30,11 @@ struct tsi_picks;
 int tsi_picks_by_weight(const struct tsi_index *x, uint64_t seed,
 			struct tsi_picks **out);
 
-/*
- * How many units a cell of the table has, as a power of 2, and the same with as
- * many: fewer than 32 stand for more than 2^32 samples.
- */
+/* A cell of the table for n samples has 2^bits units. */
 unsigned tsi_picks_bits(uint64_t n);
+
+/* tsi_picks_by_weight() with such cells.  Fewer than 32 bits have the table take
+ * numbers of 64 bits. */
 int tsi_picks_in_cells(const struct tsi_index *x, uint64_t seed, unsigned bits,
 		       struct tsi_picks **out);
 
