@@ -4,6 +4,7 @@
  * another one.
  */
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -57,71 +58,49 @@ static void a_forked_child_is_told_and_harms_nobody(void **state)
 	inproc_stop(&st);
 }
 
-/* A producer in a process of its own. */
-struct forked {
-	pid_t pid;
-	int go;    /* closed: it may begin */
-	int ready; /* a byte: it is up */
-};
-
-static void serve_in_child(uint64_t upto, int go, int ready)
+/* This program, started again as a producer. */
+static void serve_as_told(const char *upto, const char *ready)
 {
 	struct tsock_serve_opts o = inproc_opts(500);
 	struct inproc st;
-	char byte;
 
+	/* Also where a test fails before it ends this process. */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	memset(&st, 0, sizeof(st));
 	st.n = 500;
-	atomic_store(&st.upto, upto);
-	if (read(go, &byte, 1) != 0 || tsock_serve_open("unit", &o, &st.s) ||
-	    write(ready, "r", 1) != 1)
+	atomic_store(&st.upto, strtoull(upto, NULL, 10));
+	if (tsock_serve_open("unit", &o, &st.s) ||
+	    write((int)strtol(ready, NULL, 10), "r", 1) != 1)
 		_exit(1);
 	inproc_work(&st);
 	_exit(0);
 }
 
 /*
- * Fork it, but let it wait.  ThreadSanitizer takes the parent's threads to be
- * in the child too, and a new one there with the same id for a mistake: so a
- * process is forked while no handle is open.
+ * A producer in a process of its own, up when this returns.  A forked child that
+ * starts threads would be at the mercy of what ThreadSanitizer remembers of its
+ * parent's, so the child is a program anew.
  */
-static struct forked fork_waiting_producer(uint64_t upto)
+static pid_t start_producer(uint64_t upto)
 {
-	int go[2], ready[2];
-	struct forked f;
+	char text[32], fd[16], byte;
+	int ready[2];
+	pid_t pid;
 
-	assert_int_equal(pipe(go), 0);
 	assert_int_equal(pipe(ready), 0);
-	f.pid = fork();
-	assert_true(f.pid >= 0);
-	if (f.pid == 0) {
-		close(go[1]);
+	snprintf(text, sizeof(text), "%llu", (unsigned long long)upto);
+	snprintf(fd, sizeof(fd), "%d", ready[1]);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
 		close(ready[0]);
-		/* Also where a test fails before it ends this process. */
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		serve_in_child(upto, go[0], ready[1]);
+		execl("/proc/self/exe", "producer", text, fd, (char *)NULL);
+		_exit(1);
 	}
-	close(go[0]);
 	close(ready[1]);
-	f.go = go[1];
-	f.ready = ready[0];
-	return f;
-}
-
-/* Up when this returns. */
-static pid_t start_producer(struct forked f)
-{
-	char byte;
-
-	close(f.go);
-	assert_int_equal(read(f.ready, &byte, 1), 1);
-	close(f.ready);
-	return f.pid;
-}
-
-static pid_t fork_producer(uint64_t upto)
-{
-	return start_producer(fork_waiting_producer(upto));
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	close(ready[0]);
+	return pid;
 }
 
 static void kill_it(pid_t pid)
@@ -142,7 +121,7 @@ static void a_dead_producer_is_noticed_within_a_second(void **state)
 
 	(void)state;
 	for (uint32_t flags = 0; flags <= TSOCK_SPIN; flags += TSOCK_SPIN) {
-		pid = fork_producer(120);
+		pid = start_producer(120);
 		t = inproc_join(32, flags);
 		assert_int_equal(tsock_begin(t), 0);
 		held = inproc_next(t);
@@ -180,7 +159,6 @@ static int begin_by_slices(tsock *t)
 static void another_producer_is_not_the_same_stream(void **state)
 {
 	struct tsock_stats s = { .size = sizeof(s) };
-	struct forked next_one;
 	tsock_batch *b;
 	pid_t pid;
 	tsock *t;
@@ -188,8 +166,7 @@ static void another_producer_is_not_the_same_stream(void **state)
 	(void)state;
 	/* In an epoch, and after one, whose end is no place of the other. */
 	for (unsigned epochs = 0; epochs < 3; epochs++) {
-		next_one = fork_waiting_producer(UINT64_MAX);
-		pid = fork_producer(UINT64_MAX);
+		pid = start_producer(UINT64_MAX);
 		t = inproc_join(32, 0);
 		for (unsigned e = 0; e < epochs; e++) {
 			assert_int_equal(begin_by_slices(t), 0);
@@ -202,7 +179,7 @@ static void another_producer_is_not_the_same_stream(void **state)
 		}
 		tsock_leave(t);
 		kill_it(pid);
-		pid = start_producer(next_one);
+		pid = start_producer(UINT64_MAX);
 		for (unsigned i = 0; i < 3; i++) {
 			assert_int_equal(begin_by_slices(t), TSOCK_ELOST);
 			assert_non_null(strstr(tsock_errmsg(), "restarted"));
@@ -230,7 +207,7 @@ static void a_stopped_producer_is_not_dead(void **state)
 	int err;
 
 	(void)state;
-	pid = fork_producer(UINT64_MAX);
+	pid = start_producer(UINT64_MAX);
 	t = inproc_join(100, 0);
 	assert_int_equal(tsock_begin(t), 0);
 	tsock_batch_release(inproc_next(t));
@@ -267,7 +244,7 @@ static void a_stopped_producer_is_left_as_soon_as_was_asked(void **state)
 	tsock *t;
 
 	(void)state;
-	pid = fork_producer(UINT64_MAX);
+	pid = start_producer(UINT64_MAX);
 	t = inproc_join(32, 0);
 	assert_int_equal(tsock_leave_timed(t, 0), 0);
 	for (unsigned i = 0; i < 3; i++) {
@@ -292,7 +269,7 @@ static void a_stopped_producer_is_left_as_soon_as_was_asked(void **state)
 	kill_it(pid);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_forked_child_is_told_and_harms_nobody),
@@ -305,6 +282,8 @@ int main(void)
 
 	int failed;
 
+	if (argc == 3)
+		serve_as_told(argv[1], argv[2]);
 	inproc_open_folder();
 	failed = cmocka_run_group_tests(tests, NULL, NULL);
 	inproc_close_folder();
