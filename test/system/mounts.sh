@@ -31,7 +31,12 @@ unmount()
 	umount -l "$mnt" 2>/dev/null || fusermount -uz "$mnt" 2>/dev/null
 	fuse=
 }
-trap 'stop; unmount; rm -rf "$work"' EXIT
+clean_up()
+{
+	stop
+	unmount
+	rm -rf "$work"
+}
 
 if ! command -v bindfs >/dev/null; then
 	skip 'data in a file system of FUSE' \

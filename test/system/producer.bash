@@ -9,8 +9,16 @@ work=$(mktemp -d "${TMPDIR:-/tmp}/producer-XXXXXX") || exit 1
 export TSOCK_DIR=$work/run XDG_CACHE_HOME=$work/cache
 mkdir -m 700 "$TSOCK_DIR"
 n=0 failed=0 skipped=0 pid=
-trap 'stop; rm -rf "$work"' EXIT
+trap '[ "$BASHPID" != $$ ] || clean_up' EXIT
 trap 'exit 130' INT TERM HUP
+
+# Not by a child: one that a signal meets before it executes its program runs
+# the traps of this script.
+clean_up()
+{
+	stop
+	rm -rf "$work"
+}
 
 ok()
 {

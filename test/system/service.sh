@@ -19,9 +19,19 @@ until_it()
 
 # --- a service manager ---
 
-"$helper/notified" "$work/notify" env WATCHDOG_USEC=200000 "${serve[@]}" \
-	>"$work/said" 2>"$work/log" </dev/null &
-pid=$!
+# managed SOCKET COMMAND...: under a service manager; what the manager is told
+# is in $work/said.
+managed()
+{
+	# Now, not when the background process gets to it: the last one was
+	# ready, too.
+	: >"$work/said"
+	"$helper/notified" "$1" env WATCHDOG_USEC=200000 "${@:2}" \
+		>"$work/said" 2>"$work/log" </dev/null &
+	pid=$!
+}
+
+managed "$work/notify" "${serve[@]}"
 until_it grep -qx READY=1 "$work/said"
 result $? 'a producer says when it is ready' "$(cat "$work/log")"
 [ -S "$TSOCK_DIR/imagenet.door" ]
@@ -39,9 +49,7 @@ result $? 'SIGTERM ends it' "exit code $rc"
 	[ "$(grep -cx READY=1 "$work/said")" = 1 ]
 result $? 'it says once that it is ready, and once that it stops'
 
-"$helper/notified" @tsock-$$ env WATCHDOG_USEC=200000 WATCHDOG_PID=1 \
-	"${serve[@]}" >"$work/said" 2>"$work/log" </dev/null &
-pid=$!
+managed @tsock-$$ env WATCHDOG_PID=1 "${serve[@]}"
 until_it grep -qx READY=1 "$work/said"
 result $? 'the socket may be an abstract one'
 kill -TERM "$pid"
@@ -53,10 +61,8 @@ result $? "the watchdog of another process isn't ours"
 
 # Nobody reads: the stream ends as soon as a change is seen.
 cp -r "$work/set" "$work/growing"
-"$helper/notified" "$work/notify-growing" env WATCHDOG_USEC=200000 \
-	"$producer" --dataset imagenet --root "$work/growing" "${small[@]}" \
-	--threads 1 --grows >"$work/said" 2>"$work/log" </dev/null &
-pid=$!
+managed "$work/notify-growing" "$producer" --dataset imagenet \
+	--root "$work/growing" "${small[@]}" --threads 1 --grows
 until_it grep -qx READY=1 "$work/said"
 file=$(find "$work/growing/train" -type f | head -n 1)
 for i in 1 2; do

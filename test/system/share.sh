@@ -23,7 +23,12 @@ esac
 serve=(taskset -c "$two" "$producer" --no-cache "${set[@]}" "${small[@]}")
 # The processes that have to live, and where each one's output is.
 declare -A living=()
-trap 'kill -9 "${!living[@]}" 2>/dev/null; stop; rm -rf "$work"' EXIT
+clean_up()
+{
+	kill -9 "${!living[@]}" 2>/dev/null
+	stop
+	rm -rf "$work"
+}
 
 # until_ COMMAND...: wait until it succeeds.  Fails at once when a process that
 # has to live has ended, since what is waited for can't come then.
