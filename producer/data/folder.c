@@ -36,10 +36,10 @@ bool tsi_folder_is_audio(const char *name)
 
 bool tsi_folder_entry(DIR *d, const struct dirent *e)
 {
-	return tsi_folder_kind(d, e, 0) == TSI_FOLDER_FOLDER;
+	return tsi_folder_kind(dirfd(d), e, 0) == TSI_FOLDER_FOLDER;
 }
 
-enum tsi_folder_kind tsi_folder_kind(DIR *d, const struct dirent *e,
+enum tsi_folder_kind tsi_folder_kind(int fd, const struct dirent *e,
 				     uint64_t dev)
 {
 	struct stat st;
@@ -49,7 +49,7 @@ enum tsi_folder_kind tsi_folder_kind(DIR *d, const struct dirent *e,
 	if (e->d_type == DT_REG)
 		return TSI_FOLDER_FILE;
 	if ((e->d_type != DT_LNK && e->d_type != DT_UNKNOWN) ||
-	    fstatat(dirfd(d), e->d_name, &st, 0))
+	    fstatat(fd, e->d_name, &st, 0))
 		return TSI_FOLDER_ODD;
 	if (S_ISDIR(st.st_mode))
 		return TSI_FOLDER_FOLDER;

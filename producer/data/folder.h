@@ -31,8 +31,8 @@ enum tsi_folder_kind {
 	TSI_FOLDER_ODD,
 };
 
-/* The kind of entry e of folder d, which is on the device dev. */
-enum tsi_folder_kind tsi_folder_kind(DIR *d, const struct dirent *e,
+/* The kind of entry e of the open folder fd, which is on the device dev. */
+enum tsi_folder_kind tsi_folder_kind(int fd, const struct dirent *e,
 				     uint64_t dev);
 
 #endif

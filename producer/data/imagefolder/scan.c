@@ -25,6 +25,7 @@
 
 #include "base/err.h"
 #include "base/log.h"
+#include "data/entries.h"
 #include "data/folder.h"
 #include "data/name.h"
 #include "data/parallel.h"
@@ -49,6 +50,7 @@ struct file {
 struct class_scan {
 	const char *name;
 	bool (*takes)(const char *name); /* a file for a sample's */
+	struct tsi_entries *entries;     /* of the folder that is read */
 	struct tsi_text text;            /* folders' paths and files' names */
 	struct folder *folder;
 	uint32_t folders;
@@ -83,18 +85,6 @@ static int no_memory(void)
 	return tsi_err(TSOCK_ENOMEM, "no memory to index the data set");
 }
 
-/* The next entry but "." and ".."; NULL at the end or, with errno, an error. */
-static struct dirent *next_dirent(DIR *d)
-{
-	struct dirent *e;
-
-	do {
-		errno = 0;
-		e = readdir(d);
-	} while (e && (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..")));
-	return e;
-}
-
 /* What stands before the names in a folder: NULL in the root itself. */
 static const char *above(const char *folder)
 {
@@ -102,25 +92,24 @@ static const char *above(const char *folder)
 }
 
 /* Open a folder and note what the cache and the loop check need of it. */
-static DIR *open_folder(const struct tsi_root *root, const char *path,
-			struct folder *f)
+static int open_folder(const struct tsi_root *root, const char *path,
+		       struct folder *f)
 {
 	struct stat st;
-	DIR *d;
 	int fd =
 		tsi_root_openat(root, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 	if (fd < 0)
-		return NULL;
-	if (tsi_stamp_take(fd, &st, &f->stamp) || !(d = fdopendir(fd))) {
+		return -1;
+	if (tsi_stamp_take(fd, &st, &f->stamp)) {
 		int saved = errno;
 
 		close(fd);
 		errno = saved;
-		return NULL;
+		return -1;
 	}
 	f->dev = st.st_dev;
-	return d;
+	return fd;
 }
 
 static int folder_err(const struct tsi_root *root, const char *path)
@@ -184,14 +173,15 @@ static int add_file(struct class_scan *c, const char *name, bool odd)
 	return 0;
 }
 
-static int read_folder(struct class_scan *c, uint32_t i, DIR *d)
+static int read_folder(struct class_scan *c, uint32_t i, int fd)
 {
 	uint64_t dev = c->folder[i].dev;
-	struct dirent *e;
+	const struct dirent *e;
 	int err = 0;
 
-	while (!err && (e = next_dirent(d))) {
-		enum tsi_folder_kind kind = tsi_folder_kind(d, e, dev);
+	tsi_entries_begin(c->entries, fd);
+	while (!err && (e = tsi_entries_next(c->entries))) {
+		enum tsi_folder_kind kind = tsi_folder_kind(fd, e, dev);
 
 		if (kind == TSI_FOLDER_FOLDER)
 			err = add_folder(
@@ -207,23 +197,23 @@ static int scan_folder(const struct scan *s, struct class_scan *c, uint32_t i)
 {
 	struct folder *f = &c->folder[i];
 	const char *path = c->text.base + f->path;
-	DIR *d = open_folder(s->root, path, f);
+	int fd = open_folder(s->root, path, f);
 	int err;
 
-	if (!d)
+	if (fd < 0)
 		return folder_err(s->root, path);
 	f->first = c->files;
 	if (loops(s, c, f)) {
 		tsi_log(TSOCK_LOG_WARN,
 			"%s/%s is a link to a folder above it: left out",
 			tsi_root_path(s->root), path);
-		closedir(d);
+		close(fd);
 		return 0;
 	}
-	err = read_folder(c, i, d);
+	err = read_folder(c, i, fd);
 	if (!err && errno)
 		err = folder_err(s->root, c->text.base + c->folder[i].path);
-	closedir(d);
+	close(fd);
 	c->folder[i].files = c->files - c->folder[i].first;
 	return err;
 }
@@ -296,7 +286,8 @@ static int keep_class(struct class_scan *from, struct class_scan *c)
 
 	*c = *from;
 	if (from->text.len + folders + files > LARGE) {
-		*from = (struct class_scan){ .takes = from->takes };
+		*from = (struct class_scan){ .takes = from->takes,
+					     .entries = from->entries };
 		return 0;
 	}
 	c->text.base = copy_of(from->text.base, from->text.len);
@@ -314,6 +305,9 @@ static int scan_classes(void *arg, uint64_t first, uint64_t last)
 	struct class_scan now = { .takes = s->files->takes };
 	int err = 0;
 
+	now.entries = malloc(sizeof(*now.entries));
+	if (!now.entries)
+		return no_memory();
 	for (uint64_t k = first; k < last && !err; k++) {
 		now.name = s->names.base + s->order[k];
 		err = scan_class(s, &now, now.name);
@@ -321,6 +315,7 @@ static int scan_classes(void *arg, uint64_t first, uint64_t last)
 			err = keep_class(&now, &s->class_[k]);
 	}
 	free_class(&now);
+	free(now.entries);
 	return err;
 }
 
@@ -332,16 +327,17 @@ static uint64_t piece_of(uint64_t classes, unsigned threads)
 	return n < 1 ? 1 : n < PIECE ? n : PIECE;
 }
 
-static int find_classes(struct scan *s)
+static int read_classes(struct scan *s, struct tsi_entries *entries)
 {
-	DIR *d = open_folder(s->root, "", &s->top);
-	struct dirent *e;
+	int fd = open_folder(s->root, "", &s->top);
+	const struct dirent *e;
 	int err = 0;
 
-	if (!d)
+	if (fd < 0)
 		return folder_err(s->root, "");
-	while (!err && (e = next_dirent(d))) {
-		if (tsi_folder_entry(d, e)) {
+	tsi_entries_begin(entries, fd);
+	while (!err && (e = tsi_entries_next(entries))) {
+		if (tsi_folder_kind(fd, e, 0) == TSI_FOLDER_FOLDER) {
 			err = tsi_text_grow(&s->order, s->classes,
 					    &s->class_cap, sizeof(*s->order));
 			if (!err)
@@ -352,7 +348,16 @@ static int find_classes(struct scan *s)
 	}
 	if (!err && errno)
 		err = folder_err(s->root, "");
-	closedir(d);
+	close(fd);
+	return err;
+}
+
+static int find_classes(struct scan *s)
+{
+	struct tsi_entries *entries = malloc(sizeof(*entries));
+	int err = entries ? read_classes(s, entries) : no_memory();
+
+	free(entries);
 	if (err)
 		return err;
 	if (s->classes == 0)
@@ -483,7 +488,11 @@ static int scan_classed(struct scan *s, const struct tsi_format_opts *o,
 static int scan_flat(struct scan *s, struct tsi_table *t)
 {
 	struct class_scan all = { .name = ".", .takes = s->files->takes };
-	int err = scan_class(s, &all, "");
+	int err;
+
+	all.entries = malloc(sizeof(*all.entries));
+	err = all.entries ? scan_class(s, &all, "") : no_memory();
+	free(all.entries);
 
 	s->class_ = &all;
 	s->classes = 1;
