@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * entries.c - the entries of many small folders, one after the other.
+ * entries.c - the entries of a folder.
  */
 #include "data/entries.h"
 

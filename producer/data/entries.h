@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * entries.h - the entries of many small folders, one after the other.
- *
- * As readdir(), in one buffer for all of them: fdopendir() makes three more
- * system calls and a buffer for each folder.
+ * entries.h - the entries of a folder, as readdir() gives them: fdopendir()
+ * makes three more system calls, which for small folders is a lot.
  */
 #ifndef TSI_DATA_ENTRIES_H
 #define TSI_DATA_ENTRIES_H

@@ -50,7 +50,6 @@ struct file {
 struct class_scan {
 	const char *name;
 	bool (*takes)(const char *name); /* a file for a sample's */
-	struct tsi_entries *entries;     /* of the folder that is read */
 	struct tsi_text text;            /* folders' paths and files' names */
 	struct folder *folder;
 	uint32_t folders;
@@ -173,14 +172,22 @@ static int add_file(struct class_scan *c, const char *name, bool odd)
 	return 0;
 }
 
-static int read_folder(struct class_scan *c, uint32_t i, int fd)
+static int read_folder(const struct scan *s, struct class_scan *c, uint32_t i,
+		       int fd)
 {
+	/*
+	 * One buffer for all folders would leave the heap untrimmed: 10 bytes a
+	 * file then stay with the process.
+	 */
+	struct tsi_entries *entries = malloc(sizeof(*entries));
 	uint64_t dev = c->folder[i].dev;
 	const struct dirent *e;
 	int err = 0;
 
-	tsi_entries_begin(c->entries, fd);
-	while (!err && (e = tsi_entries_next(c->entries))) {
+	if (!entries)
+		return no_memory();
+	tsi_entries_begin(entries, fd);
+	while (!err && (e = tsi_entries_next(entries))) {
 		enum tsi_folder_kind kind = tsi_folder_kind(fd, e, dev);
 
 		if (kind == TSI_FOLDER_FOLDER)
@@ -190,6 +197,9 @@ static int read_folder(struct class_scan *c, uint32_t i, int fd)
 		else if (c->takes(e->d_name))
 			err = add_file(c, e->d_name, kind == TSI_FOLDER_ODD);
 	}
+	if (!err && errno)
+		err = folder_err(s->root, c->text.base + c->folder[i].path);
+	free(entries);
 	return err;
 }
 
@@ -210,9 +220,7 @@ static int scan_folder(const struct scan *s, struct class_scan *c, uint32_t i)
 		close(fd);
 		return 0;
 	}
-	err = read_folder(c, i, fd);
-	if (!err && errno)
-		err = folder_err(s->root, c->text.base + c->folder[i].path);
+	err = read_folder(s, c, i, fd);
 	close(fd);
 	c->folder[i].files = c->files - c->folder[i].first;
 	return err;
@@ -286,8 +294,7 @@ static int keep_class(struct class_scan *from, struct class_scan *c)
 
 	*c = *from;
 	if (from->text.len + folders + files > LARGE) {
-		*from = (struct class_scan){ .takes = from->takes,
-					     .entries = from->entries };
+		*from = (struct class_scan){ .takes = from->takes };
 		return 0;
 	}
 	c->text.base = copy_of(from->text.base, from->text.len);
@@ -305,9 +312,6 @@ static int scan_classes(void *arg, uint64_t first, uint64_t last)
 	struct class_scan now = { .takes = s->files->takes };
 	int err = 0;
 
-	now.entries = malloc(sizeof(*now.entries));
-	if (!now.entries)
-		return no_memory();
 	for (uint64_t k = first; k < last && !err; k++) {
 		now.name = s->names.base + s->order[k];
 		err = scan_class(s, &now, now.name);
@@ -315,7 +319,6 @@ static int scan_classes(void *arg, uint64_t first, uint64_t last)
 			err = keep_class(&now, &s->class_[k]);
 	}
 	free_class(&now);
-	free(now.entries);
 	return err;
 }
 
@@ -488,11 +491,7 @@ static int scan_classed(struct scan *s, const struct tsi_format_opts *o,
 static int scan_flat(struct scan *s, struct tsi_table *t)
 {
 	struct class_scan all = { .name = ".", .takes = s->files->takes };
-	int err;
-
-	all.entries = malloc(sizeof(*all.entries));
-	err = all.entries ? scan_class(s, &all, "") : no_memory();
-	free(all.entries);
+	int err = scan_class(s, &all, "");
 
 	s->class_ = &all;
 	s->classes = 1;
