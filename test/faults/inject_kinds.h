@@ -85,6 +85,7 @@
 	X(poll, { EINTR, ENOMEM }) \
 	X(getrandom, { EINTR }) \
 	X(pthread_create, { EAGAIN }) \
+	X(getdents64, { EINTR, EIO, ENOMEM }) \
 	X(syscall, { EINTR, EMFILE, ENOMEM }) \
 	X(io_uring_queue_init, { ENOMEM, EMFILE, EPERM }) \
 	X(io_uring_submit, { EINTR, EAGAIN, EBUSY, ENOMEM }) \

@@ -315,6 +315,38 @@ static void faults_of_a_scan_that_was_kept(void **state)
 	walk_one_by_one(&w);
 }
 
+/* What is said of a folder that can't be listed to its end names the folder. */
+static int scan_once(int patience_ms)
+{
+	struct tsi_pipeline_opts o = options();
+	struct tsi_service *s;
+	int err;
+
+	(void)patience_ms;
+	o.cache = "";
+	err = tsi_service_open(&o, &s);
+	if (err) {
+		need(!strncmp(tsock_errmsg(), "read the folder ", 16));
+		need(!strncmp(tsock_errmsg() + 16, root, strlen(root)));
+		return err;
+	}
+	need(tsi_index_count(tsi_sampler_index(tsi_service_sampler(s))) == N);
+	tsi_service_close(s);
+	return 0;
+}
+
+/* The second look at a folder, after all of its entries, can fail, too. */
+static void faults_of_listings(void **state)
+{
+	static const struct walk w = { .name = "listings",
+				       .work = scan_once,
+				       .kinds = "getdents64 " };
+
+	(void)state;
+	can_use(TSI_READER_PREAD);
+	walk_one_by_one(&w);
+}
+
 static void faults_that_last(void **state)
 {
 	struct walk w;
@@ -359,6 +391,8 @@ int main(void)
 		cmocka_unit_test_teardown(faults_of_the_threads_that_read,
 					  proc_end_children),
 		cmocka_unit_test_teardown(faults_of_a_scan_that_was_kept,
+					  proc_end_children),
+		cmocka_unit_test_teardown(faults_of_listings,
 					  proc_end_children),
 		cmocka_unit_test_teardown(faults_that_last, proc_end_children),
 	};

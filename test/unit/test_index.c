@@ -374,11 +374,26 @@ static int index_on_a_bad_disk(void)
 	return 0;
 }
 
+/* Of a process of its own, whose system calls are filtered. */
+static void check_apart(int (*index)(void))
+{
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0)
+		_exit(index());
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	if (WEXITSTATUS(status) == 77) {
+		print_message("system calls can't be filtered here\n");
+		skip();
+	}
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 static void an_unreadable_sector_makes_one_file_bad(void **state)
 {
 	char *text = malloc(8001);
-	int status;
-	pid_t pid;
 
 	(void)state;
 	memset(text, 'x', 8000);
@@ -388,16 +403,30 @@ static void an_unreadable_sector_makes_one_file_bad(void **state)
 	tree_put("a/2.jpg", text);
 	tree_put("a/3.jpg", "ok");
 	free(text);
-	pid = fork();
-	if (pid == 0)
-		_exit(index_on_a_bad_disk());
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_true(WIFEXITED(status));
-	if (WEXITSTATUS(status) == 77) {
-		print_message("system calls can't be filtered here\n");
-		skip();
-	}
-	assert_int_equal(WEXITSTATUS(status), 0);
+	check_apart(index_on_a_bad_disk);
+}
+
+static int index_unlisted(void)
+{
+	struct tsi_index_opts o = tree_options();
+	struct tsi_index *x = NULL;
+	char what[120];
+
+	if (!seccomp_forbid(SYS_getdents64, EIO))
+		return 77;
+	snprintf(what, sizeof(what),
+		 "read the folder %s/tree: Input/output error", tree_top);
+	if (tsi_index_open(&o, &x) != TSOCK_ESYS)
+		return 1;
+	return strcmp(tsock_errmsg(), what) ? 2 : 0;
+}
+
+/* In the middle of a listing: test/faults/test_producer.c. */
+static void a_folder_that_cannot_be_listed_is_an_error(void **state)
+{
+	(void)state;
+	tree_put("a/1.jpg", "ok");
+	check_apart(index_unlisted);
 }
 
 static void the_probe_gets_more_bytes_until_the_file_ends(void **state)
@@ -498,6 +527,7 @@ int main(void)
 		TEST(bad_files_keep_their_place),
 		TEST(only_regular_files_are_opened),
 		TEST(an_unreadable_sector_makes_one_file_bad),
+		TEST(a_folder_that_cannot_be_listed_is_an_error),
 		TEST(the_probe_gets_more_bytes_until_the_file_ends),
 		TEST(very_long_paths_are_at_worst_bad),
 		TEST(too_few_descriptors_is_no_fault_of_the_files),
