@@ -198,7 +198,7 @@ HARDEN  ?= $(if $(SAN)$(filter -O0,$(CFLAGS)),,-fstack-protector-strong \
 # what they report is nearer to what was written.
 OPT     := $(if $(SAN),-O1 -g1,-O2 -g)
 OURS    := -std=c11 -D_GNU_SOURCE $(OPT) -fPIC -pthread -fvisibility=hidden \
-	-ffp-contract=off -Wall -Wextra -Wshadow \
+	-ffp-contract=off -Wall -Wextra -Wshadow -Wdate-time \
 	-ffile-prefix-map=$(CURDIR)=. $(HARDEN)
 OURSXX  := -std=c++17 $(OPT) -fPIC -pthread -Wall -Wextra $(HARDEN)
 # -Wno-tsan: gcc warns that ThreadSanitizer, its own and clang's alike, knows no
