@@ -7,8 +7,8 @@
 # be installed.  Needs the library, which is built.  Exit status 77: it can't be
 # built here, and the last line says why.
 #
-# site.sh --self-test plants links that lead nowhere, and fails if they are not
-# found.
+# site.sh --self-test plants links that lead nowhere in the site that it has made,
+# and fails if they are not found.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
@@ -76,7 +76,6 @@ read_headers || {
 # build_site INTO
 build_site()
 {
-	rm -rf "$1" "$1-tree"
 	TSOCK_TREE=$PWD TSOCK_DOXYGEN=$PWD/$xml/xml PYTHONDONTWRITEBYTECODE=1 \
 		PYTHONPATH=$PWD/bindings/python \
 		LIBTSOCK_PATH=$(realpath "$library") \
@@ -87,6 +86,10 @@ build_site()
 self_test()
 {
 	local said rc
+	# All pages are as the site has them; one is read and written anew.
+	rm -rf build/docs-planted build/docs-planted-tree
+	cp -a build/docs build/docs-planted
+	cp -a build/docs-tree build/docs-planted-tree
 	# shellcheck disable=SC2016 # as it stands
 	printf '\n[a](nothing.md) [b](../README.md#nothing)\n' \
 		>>$stage/docs/operate/slurm.md
@@ -100,12 +103,10 @@ self_test()
 	return 1
 }
 
-if [ "${1:-}" = --self-test ]; then
-	self_test
-	exit
-fi
+rm -rf build/docs build/docs-tree
 build_site build/docs || exit 1
 printf '%s\n' '<!doctype html><title>libtsock</title>' \
 	'<meta http-equiv="refresh" content="0; url=docs/index.html">' \
 	>build/docs/index.html
+[ "${1:-}" != --self-test ] || self_test || exit
 echo 'build/docs/index.html'
