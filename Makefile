@@ -404,7 +404,8 @@ ANALYZED   := $(if $(shell command -v clang),$(patsubst \
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: all lib producer examples benches tests unit-tests gpu-tests fuzzers \
+.PHONY: all lib producer examples benches tests unit-tests gpu-tests \
+	system-tests fault-tests replays test-objects fuzzers \
 	left-out model coverage demo docs check check-arm check-frameworks check-nodes \
 	check-ray check-slurm check-wheel lint analyze bench bench-compare bench-jobs \
 	bench-data bench-recipes soak fuzz mutants install \
@@ -417,7 +418,14 @@ examples: $(EXAMPLE_BIN)
 benches: $(BENCH_BIN)
 unit-tests: $(UNIT_BIN)
 gpu-tests: $(GPU_BIN) $(CUDA_HEADERS)
-tests: unit-tests gpu-tests $(SYSTEM_BIN) $(FAULT_BIN) $(HELPER_BIN) $(REPLAY_BIN)	## test programs (not run)
+system-tests: $(SYSTEM_BIN) $(HELPER_BIN)
+fault-tests: $(FAULT_BIN)
+replays: $(REPLAY_BIN)
+tests: unit-tests gpu-tests system-tests fault-tests replays	## test programs (not run)
+# For a compiler that is asked for its warnings alone.
+test-objects: $(call obj,$(TESTLIB) $(UNIT) $(SYSTEM) $(FAULT) $(GPU) $(CONFORM) \
+	$(SIM) $(HELPER) $(FUZZERS) $(REPLAY)) $(CUDA_HEADERS) $(KERNEL_BIN) \
+	$(NCCL_SIM:%.c=$(B)/%.so) $(PRELOAD:%.c=$(B)/%.so)
 fuzzers: $(FUZZ_BIN)
 left-out:
 	@printf '%s\n' $(LEFT_OUT)

@@ -54,7 +54,7 @@ system-asan  asan     400  system/*,system/bytes.sh system tests, ASan and UBSan
 system-tsan  tsan     400  system/*,system/bytes.sh system tests, TSan
 faults       plain    900  faults/*                calls that fail
 replay       asan     400  @replay                 inputs of fuzzers, ASan and UBSan
-faults-asan+ asan     1800 faults/*                calls that fail, ASan and UBSan
+faults-asan+ faults-asan 1800 faults/*                calls that fail, ASan and UBSan
 frameworks+  all      3000 @frameworks             Python, inside frameworks
 nodes+       plain    1800 @nodes                  ranks on several nodes, by torchrun
 ray+         plain    1800 @ray                    tsock.ray, on two nodes of Ray
@@ -71,9 +71,12 @@ format       -        400  @format                 layout
 declare -A builds=(
 	[all]='B=build WERROR=1 all'
 	[plain]='B=build WERROR=1 all tests'
-	[asan]='B=build-address-undefined SAN=address,undefined producer tests
+	[asan]='B=build-address-undefined SAN=address,undefined producer
+		unit-tests system-tests replays
 		build-address-undefined/bench/mkdata'
-	[tsan]='B=build-thread SAN=thread producer tests
+	[faults-asan]='B=build-address-undefined SAN=address,undefined producer
+		fault-tests'
+	[tsan]='B=build-thread SAN=thread producer unit-tests system-tests
 		build-thread/bench/mkdata'
 	[minimal]='B=build-minimal O=build/obj CUDA=0 URING=0 WEBP=0 TIFF=0 AVIF=0 SNDFILE=0 SOXR=0
 		WERROR=1 producer unit-tests'
@@ -93,7 +96,7 @@ declare -A builds=(
 	[lint]="B=build-sim O=build/obj CUDA=sim WERROR=1
 		ANALYZER_NODES=${ANALYZER_NODES:-20000} analyze"
 	[clang]='B=build-clang CC=clang CXX=clang++ CUDA=sim CFLAGS=-O0
-		CXXFLAGS=-O0 WERROR=1 all tests'
+		CXXFLAGS=-O0 WERROR=1 all test-objects'
 	[fuzz]='B=build-fuzz CC=clang SAN=fuzzer-no-link,address,undefined CFLAGS=-O2
 		fuzzers'
 )
