@@ -31,7 +31,8 @@ static int fill(struct tsi_entries *e)
 		return 1;
 	/*
 	 * A short answer is no sign of the end: network file systems give as
-	 * much as one reply of the server had.
+	 * much as one reply of the server had, and an error after some entries
+	 * is only told by the next call.
 	 */
 	do
 		n = syscall(SYS_getdents64, e->fd, e->buf, sizeof(e->buf));

@@ -113,38 +113,42 @@ static void a_folder_is_stored_once(void **state)
 	tsi_root_close(&r);
 }
 
-/* Threads take classes piece by piece; large ones are kept in another way. */
+#define CLASSES 150
+
+/* One in 50 has names of more than 64 KiB. */
+static unsigned files_of(unsigned class_)
+{
+	return class_ % 50 == 7 ? 300 : 1 + class_ % 6;
+}
+
+/* Threads take classes piece by piece; those of a piece share memory. */
 static void classes_of_all_sizes_stand_side_by_side(void **state)
 {
-	unsigned classes = 150, i = 0;
+	/* Neither in this order nor backwards are they sorted. */
+	static const char *const sub[] = { "", "b/", "c/", "a/" };
+	static const unsigned sorted[] = { 0, 3, 1, 2 };
+	unsigned files, i = 0;
 	struct tsi_index *x;
 	char path[300];
 
 	(void)state;
-	for (unsigned c = 0; c < classes; c++) {
-		/* The names of one in 50 take more than 64 KiB. */
-		unsigned files = c % 50 == 7 ? 300 : 1 + c % 3;
-
+	for (unsigned c = 0; c < CLASSES; c++) {
+		files = files_of(c);
 		for (unsigned k = 0; k < files; k++) {
 			snprintf(path, sizeof(path), "%03u/%s%0240u.jpg", c,
-				 k % 2 ? "sub/" : "", k);
+				 sub[k % 4], k);
 			tree_put(path, "ok");
 		}
 	}
 	x = tree_open(tree_options());
-	assert_int_equal(tsi_index_classes(x), classes);
-	for (unsigned c = 0; c < classes; c++) {
-		unsigned files = c % 50 == 7 ? 300 : 1 + c % 3;
-
-		for (unsigned k = 0; k < files; k++, i++) {
-			unsigned below = (files + 1) / 2;
-			bool sub = k >= below;
-
-			snprintf(path, sizeof(path), "%03u/%s%0240u.jpg", c,
-				 sub ? "sub/" : "",
-				 sub ? 2 * (k - below) + 1 : 2 * k);
+	assert_int_equal(tsi_index_classes(x), CLASSES);
+	for (unsigned j = 0; j < 4 * CLASSES; j++) {
+		files = files_of(j / 4);
+		for (unsigned k = sorted[j % 4]; k < files; k += 4, i++) {
+			snprintf(path, sizeof(path), "%03u/%s%0240u.jpg", j / 4,
+				 sub[k % 4], k);
 			assert_string_equal(tree_path(x, i), path);
-			assert_int_equal(tsi_index_label(x, i), c);
+			assert_int_equal(tsi_index_label(x, i), j / 4);
 		}
 	}
 	assert_int_equal(tsi_index_count(x), i);

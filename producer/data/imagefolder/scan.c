@@ -31,14 +31,14 @@
 #include "data/parallel.h"
 #include "data/text.h"
 
-#define NONE UINT32_MAX
+#define NONE UINT64_MAX
 
 struct folder {
 	uint64_t path; /* in text */
 	uint64_t dev;
 	struct tsi_stamp stamp;
-	uint32_t parent; /* folder of the class; NONE for the class's own */
-	uint64_t first;  /* its files in class_scan.file */
+	uint64_t parent; /* in piece.folder; NONE for a class's own */
+	uint64_t first;  /* its files in piece.file */
 	uint64_t files;
 };
 
@@ -47,25 +47,28 @@ struct file {
 	uint64_t odd : 1;   /* perhaps no regular file */
 };
 
-struct class_scan {
-	const char *name;
-	bool (*takes)(const char *name); /* a file for a sample's */
-	struct tsi_text text;            /* folders' paths and files' names */
+/*
+ * Classes whose names are collected in the same memory: a hundred thousand small
+ * ones would otherwise take three allocations each.
+ */
+struct piece {
+	struct tsi_text text; /* folders' paths and files' names */
 	struct folder *folder;
-	uint32_t folders;
-	uint32_t folder_cap;
+	uint64_t folders;
+	uint64_t folder_cap;
 	struct file *file;
 	uint64_t files;
 	uint64_t file_cap;
+	struct tsi_entries *entries; /* of the folder that is read */
 };
 
-/*
- * A class of more bytes is kept where it was collected, a smaller one in as
- * much memory as it needs: there may be a hundred thousand of them.
- */
-#define LARGE 65536
-/* Classes that share the memory they are collected in. */
+/* The most classes of a piece. */
 #define PIECE 256
+
+struct class_scan {
+	uint64_t first; /* its own folder, in its piece */
+	uint64_t folders;
+};
 
 struct scan {
 	const struct tsi_root *root;
@@ -73,11 +76,24 @@ struct scan {
 	struct folder top;
 	struct tsi_text names; /* of classes */
 	uint64_t *order;       /* classes' offsets in names, sorted */
-	struct class_scan *class_;
 	uint64_t classes;
 	uint64_t class_cap;
-	bool flat; /* the root is the folder of the only class */
+	struct class_scan *class_;
+	struct piece *piece;
+	uint64_t each; /* classes of a piece */
+	bool flat;     /* the root is the folder of the only class */
 };
+
+static const char *class_name(const struct scan *s, uint64_t k)
+{
+	return s->flat ? "." : s->names.base + s->order[k];
+}
+
+/* A class's own folder. */
+static const char *class_folder(const struct scan *s, uint64_t k)
+{
+	return s->flat ? "" : class_name(s, k);
+}
 
 static int no_memory(void)
 {
@@ -123,106 +139,93 @@ static bool same(const struct folder *a, const struct folder *b)
 	return a->dev == b->dev && a->stamp.ino == b->stamp.ino;
 }
 
-static bool loops(const struct scan *s, const struct class_scan *c,
+static bool loops(const struct scan *s, const struct piece *p,
 		  const struct folder *f)
 {
 	if (same(f, &s->top))
 		return true;
-	for (uint32_t p = f->parent; p != NONE; p = c->folder[p].parent)
-		if (same(f, &c->folder[p]))
+	for (uint64_t i = f->parent; i != NONE; i = p->folder[i].parent)
+		if (same(f, &p->folder[i]))
 			return true;
 	return false;
 }
 
-static int add_folder(struct class_scan *c, const char *in, const char *name,
-		      uint32_t parent)
+static int add_folder(struct piece *p, const char *in, const char *name,
+		      uint64_t parent)
 {
-	uint64_t cap = c->folder_cap;
+	int err = tsi_text_grow(&p->folder, p->folders, &p->folder_cap,
+				sizeof(*p->folder));
 	struct folder *f;
-	int err;
 
-	if (c->folders == NONE - 1)
-		return tsi_err(TSOCK_ENOTSUP, "too many folders in class %s",
-			       c->name);
-	err = tsi_text_grow(&c->folder, c->folders, &cap, sizeof(*c->folder));
 	if (err)
 		return err;
-	c->folder_cap = (uint32_t)cap;
-	f = &c->folder[c->folders];
+	f = &p->folder[p->folders];
 	memset(f, 0, sizeof(*f));
 	f->parent = parent;
-	err = tsi_text_add(&c->text, in, name, &f->path);
+	err = tsi_text_add(&p->text, in, name, &f->path);
 	if (!err)
-		c->folders++;
+		p->folders++;
 	return err;
 }
 
-static int add_file(struct class_scan *c, const char *name, bool odd)
+static int add_file(struct piece *p, const char *name, bool odd)
 {
-	int err = tsi_text_grow(&c->file, c->files, &c->file_cap,
-				sizeof(*c->file));
+	int err = tsi_text_grow(&p->file, p->files, &p->file_cap,
+				sizeof(*p->file));
 	uint64_t at;
 
 	if (!err)
-		err = tsi_text_add(&c->text, NULL, name, &at);
+		err = tsi_text_add(&p->text, NULL, name, &at);
 	if (err)
 		return err;
-	c->file[c->files].name = at & (UINT64_MAX >> 1);
-	c->file[c->files++].odd = odd;
+	p->file[p->files].name = at & (UINT64_MAX >> 1);
+	p->file[p->files++].odd = odd;
 	return 0;
 }
 
-static int read_folder(const struct scan *s, struct class_scan *c, uint32_t i,
+static int read_folder(const struct scan *s, struct piece *p, uint64_t i,
 		       int fd)
 {
-	/*
-	 * One buffer for all folders would leave the heap untrimmed: 10 bytes a
-	 * file then stay with the process.
-	 */
-	struct tsi_entries *entries = malloc(sizeof(*entries));
-	uint64_t dev = c->folder[i].dev;
+	uint64_t dev = p->folder[i].dev;
 	const struct dirent *e;
 	int err = 0;
 
-	if (!entries)
-		return no_memory();
-	tsi_entries_begin(entries, fd);
-	while (!err && (e = tsi_entries_next(entries))) {
+	tsi_entries_begin(p->entries, fd);
+	while (!err && (e = tsi_entries_next(p->entries))) {
 		enum tsi_folder_kind kind = tsi_folder_kind(fd, e, dev);
 
 		if (kind == TSI_FOLDER_FOLDER)
 			err = add_folder(
-				c, above(c->text.base + c->folder[i].path),
+				p, above(p->text.base + p->folder[i].path),
 				e->d_name, i);
-		else if (c->takes(e->d_name))
-			err = add_file(c, e->d_name, kind == TSI_FOLDER_ODD);
+		else if (s->files->takes(e->d_name))
+			err = add_file(p, e->d_name, kind == TSI_FOLDER_ODD);
 	}
 	if (!err && errno)
-		err = folder_err(s->root, c->text.base + c->folder[i].path);
-	free(entries);
+		err = folder_err(s->root, p->text.base + p->folder[i].path);
 	return err;
 }
 
-static int scan_folder(const struct scan *s, struct class_scan *c, uint32_t i)
+static int scan_folder(const struct scan *s, struct piece *p, uint64_t i)
 {
-	struct folder *f = &c->folder[i];
-	const char *path = c->text.base + f->path;
+	struct folder *f = &p->folder[i];
+	const char *path = p->text.base + f->path;
 	int fd = open_folder(s->root, path, f);
 	int err;
 
 	if (fd < 0)
 		return folder_err(s->root, path);
-	f->first = c->files;
-	if (loops(s, c, f)) {
+	f->first = p->files;
+	if (loops(s, p, f)) {
 		tsi_log(TSOCK_LOG_WARN,
 			"%s/%s is a link to a folder above it: left out",
 			tsi_root_path(s->root), path);
 		close(fd);
 		return 0;
 	}
-	err = read_folder(s, c, i, fd);
+	err = read_folder(s, p, i, fd);
 	close(fd);
-	c->folder[i].files = c->files - c->folder[i].first;
+	p->folder[i].files = p->files - p->folder[i].first;
 	return err;
 }
 
@@ -246,83 +249,79 @@ static int by_path(const void *a, const void *b, void *base)
 }
 
 /* After this the parents of folders are no longer valid. */
-static void sort_class(struct class_scan *c)
+static void sort_class(struct piece *p, const struct class_scan *c)
 {
-	for (uint32_t i = 0; i < c->folders; i++)
-		if (c->folder[i].files > 1)
-			qsort_r(c->file + c->folder[i].first,
-				c->folder[i].files, sizeof(*c->file), by_file,
-				c->text.base);
-	qsort_r(c->folder, c->folders, sizeof(*c->folder), by_path,
-		c->text.base);
+	for (uint64_t i = c->first; i < p->folders; i++)
+		if (p->folder[i].files > 1)
+			qsort_r(p->file + p->folder[i].first,
+				p->folder[i].files, sizeof(*p->file), by_file,
+				p->text.base);
+	if (c->folders > 1)
+		qsort_r(p->folder + c->first, c->folders, sizeof(*p->folder),
+			by_path, p->text.base);
 }
 
-/* The tree below this folder. */
-static int scan_class(const struct scan *s, struct class_scan *c,
-		      const char *folder)
+/* The tree below a class's folder. */
+static int scan_class(const struct scan *s, struct piece *p, uint64_t k)
 {
-	int err = add_folder(c, NULL, folder, NONE);
+	struct class_scan *c = &s->class_[k];
+	int err;
 
-	for (uint32_t i = 0; i < c->folders && !err; i++)
-		err = scan_folder(s, c, i);
+	c->first = p->folders;
+	err = add_folder(p, NULL, class_folder(s, k), NONE);
+	for (uint64_t i = c->first; i < p->folders && !err; i++)
+		err = scan_folder(s, p, i);
+	c->folders = p->folders - c->first;
+	if (!err && c->folders > UINT32_MAX - 1)
+		err = tsi_err(TSOCK_ENOTSUP, "too many folders in class %s",
+			      class_name(s, k));
 	if (!err)
-		sort_class(c);
+		sort_class(p, c);
 	return err;
 }
 
-static void free_class(struct class_scan *c)
+static void free_piece(struct piece *p)
 {
-	free(c->text.base);
-	free(c->folder);
-	free(c->file);
+	free(p->text.base);
+	free(p->folder);
+	free(p->file);
 }
 
-static void *copy_of(const void *p, size_t len)
+/* The array, without what is behind len bytes of it. */
+static void *cut_to(void *array, size_t len)
 {
-	void *copy = malloc(len + 1);
+	void *shorter = array ? realloc(array, len + 1) : NULL;
 
-	if (copy && len)
-		memcpy(copy, p, len);
-	return copy;
+	return shorter ? shorter : array;
 }
 
-/* What was collected becomes c's; from is ready for another class then. */
-static int keep_class(struct class_scan *from, struct class_scan *c)
+/* What is collected, after an error too, is out's. */
+static int scan_piece(const struct scan *s, uint64_t first, uint64_t last,
+		      struct piece *out)
 {
-	size_t folders = from->folders * sizeof(*from->folder);
-	size_t files = from->files * sizeof(*from->file);
+	/* Not collected in *out: other threads write beside it. */
+	struct piece p = { .entries = malloc(sizeof(*p.entries)) };
+	int err = p.entries ? 0 : no_memory();
 
-	*c = *from;
-	if (from->text.len + folders + files > LARGE) {
-		*from = (struct class_scan){ .takes = from->takes };
-		return 0;
-	}
-	c->text.base = copy_of(from->text.base, from->text.len);
-	c->folder = copy_of(from->folder, folders);
-	c->file = copy_of(from->file, files);
-	from->text.len = 0;
-	from->folders = 0;
-	from->files = 0;
-	return c->text.base && c->folder && c->file ? 0 : no_memory();
+	for (uint64_t k = first; k < last && !err; k++)
+		err = scan_class(s, &p, k);
+	free(p.entries);
+	p.entries = NULL;
+	p.text.base = cut_to(p.text.base, p.text.len);
+	p.folder = cut_to(p.folder, p.folders * sizeof(*p.folder));
+	p.file = cut_to(p.file, p.files * sizeof(*p.file));
+	*out = p;
+	return err;
 }
 
 static int scan_classes(void *arg, uint64_t first, uint64_t last)
 {
 	struct scan *s = arg;
-	struct class_scan now = { .takes = s->files->takes };
-	int err = 0;
 
-	for (uint64_t k = first; k < last && !err; k++) {
-		now.name = s->names.base + s->order[k];
-		err = scan_class(s, &now, now.name);
-		if (!err)
-			err = keep_class(&now, &s->class_[k]);
-	}
-	free_class(&now);
-	return err;
+	return scan_piece(s, first, last, &s->piece[first / s->each]);
 }
 
-/* Small enough that all threads have work until the end. */
+/* So few classes of a piece that all threads have work until the end. */
 static uint64_t piece_of(uint64_t classes, unsigned threads)
 {
 	uint64_t n = classes / (16 * (uint64_t)threads + 1);
@@ -355,7 +354,7 @@ static int read_classes(struct scan *s, struct tsi_entries *entries)
 	return err;
 }
 
-static int find_classes(struct scan *s)
+static int find_classes(struct scan *s, unsigned threads)
 {
 	struct tsi_entries *entries = malloc(sizeof(*entries));
 	int err = entries ? read_classes(s, entries) : no_memory();
@@ -374,14 +373,33 @@ static int find_classes(struct scan *s)
 			       tsi_root_path(s->root));
 	qsort_r(s->order, s->classes, sizeof(*s->order), by_name,
 		s->names.base);
+	s->each = piece_of(s->classes, threads);
 	s->class_ = calloc(s->classes, sizeof(*s->class_));
-	return s->class_ ? 0 : no_memory();
+	s->piece = calloc((s->classes - 1) / s->each + 1, sizeof(*s->piece));
+	return s->class_ && s->piece ? 0 : no_memory();
 }
 
-/* A class's own folder, whose path is its name. */
-static bool is_class(const struct class_scan *c, const char *folder)
+static bool is_class(const struct scan *s, uint64_t k, const char *folder)
 {
-	return !strcmp(folder, c->name);
+	return !strcmp(folder, class_name(s, k));
+}
+
+static void measure_folder(const struct scan *s, uint64_t k,
+			   const struct folder *f, struct tsi_table_lengths *n)
+{
+	const struct piece *p = &s->piece[k / s->each];
+	const char *path = p->text.base + f->path;
+	size_t len = strlen(path) + 1;
+
+	n->names_len += is_class(s, k, path) ? 0 : len;
+	n->count += f->files;
+	if (!f->files)
+		return;
+	n->folders++;
+	n->paths_len += len;
+	for (uint64_t j = 0; j < f->files; j++)
+		n->paths_len +=
+			strlen(p->text.base + p->file[f->first + j].name) + 1;
 }
 
 /* How long the columns become. */
@@ -399,29 +417,20 @@ static struct tsi_table_lengths measure(const struct scan *s)
 
 	for (uint64_t k = 0; k < s->classes; k++) {
 		const struct class_scan *c = &s->class_[k];
+		const struct piece *p = &s->piece[k / s->each];
 
-		n.names_len += strlen(c->name) + 1;
-		n.count += c->files;
-		n.stamps += c->folders;
-		for (uint32_t i = 0; i < c->folders; i++) {
-			const struct folder *f = &c->folder[i];
-			const char *path = c->text.base + f->path;
-
-			n.names_len += is_class(c, path) ? 0 : strlen(path) + 1;
-			n.folders += f->files > 0;
-			n.paths_len += f->files ? strlen(path) + 1 : 0;
-		}
-		for (uint64_t j = 0; j < c->files; j++)
-			n.paths_len +=
-				strlen(c->text.base + c->file[j].name) + 1;
+		n.names_len += strlen(class_name(s, k)) + 1;
+		n.stamps += (uint32_t)c->folders;
+		for (uint64_t i = 0; i < c->folders; i++)
+			measure_folder(s, k, &p->folder[c->first + i], &n);
 	}
 	return n;
 }
 
-static int put_file(struct tsi_table_writer *w, const struct class_scan *c,
+static int put_file(struct tsi_table_writer *w, const struct piece *p,
 		    const struct file *f, uint32_t label)
 {
-	uint64_t path = tsi_table_put_path(w, c->text.base + f->name);
+	uint64_t path = tsi_table_put_path(w, p->text.base + f->name);
 
 	tsi_table_put_row(w, path, label, 0, 0);
 	return f->odd ? tsi_table_add_bad(w->table, w->rows - 1,
@@ -429,22 +438,25 @@ static int put_file(struct tsi_table_writer *w, const struct class_scan *c,
 		      : 0;
 }
 
-static int put_class(struct tsi_table_writer *w, const struct class_scan *c,
-		     uint32_t label)
+static int put_class(const struct scan *s, struct tsi_table_writer *w,
+		     uint64_t k)
 {
+	const struct class_scan *c = &s->class_[k];
+	const struct piece *p = &s->piece[k / s->each];
 	int err = 0;
 
-	tsi_table_put_class(w, c->name);
-	for (uint32_t i = 0; i < c->folders; i++) {
-		const struct folder *d = &c->folder[i];
-		const char *folder = c->text.base + d->path;
+	tsi_table_put_class(w, class_name(s, k));
+	for (uint64_t i = 0; i < c->folders; i++) {
+		const struct folder *d = &p->folder[c->first + i];
+		const char *folder = p->text.base + d->path;
 
-		tsi_table_put_stamp(w, is_class(c, folder) ? NULL : folder,
+		tsi_table_put_stamp(w, is_class(s, k, folder) ? NULL : folder,
 				    &d->stamp);
 		if (d->files)
 			tsi_table_put_folder(w, folder);
 		for (uint64_t j = 0; j < d->files && !err; j++)
-			err = put_file(w, c, &c->file[d->first + j], label);
+			err = put_file(w, p, &p->file[d->first + j],
+				       (uint32_t)k);
 	}
 	return err;
 }
@@ -460,14 +472,15 @@ static int fill_table(const struct scan *s, struct tsi_table *t)
 	if (!s->flat)
 		tsi_table_put_stamp(&w, "", &s->top.stamp);
 	for (uint64_t k = 0; k < s->classes && !err; k++)
-		err = put_class(&w, &s->class_[k], (uint32_t)k);
+		err = put_class(s, &w, k);
 	return err;
 }
 
 static void free_scan(struct scan *s)
 {
-	for (uint64_t k = 0; s->class_ && k < s->classes; k++)
-		free_class(&s->class_[k]);
+	for (uint64_t k = 0; s->piece && k < s->classes; k += s->each)
+		free_piece(&s->piece[k / s->each]);
+	free(s->piece);
 	free(s->class_);
 	free(s->order);
 	free(s->names.base);
@@ -476,11 +489,10 @@ static void free_scan(struct scan *s)
 static int scan_classed(struct scan *s, const struct tsi_format_opts *o,
 			struct tsi_table *t)
 {
-	int err = find_classes(s);
+	int err = find_classes(s, o->threads);
 
 	if (!err)
-		err = tsi_parallel(o->threads, s->classes,
-				   piece_of(s->classes, o->threads),
+		err = tsi_parallel(o->threads, s->classes, s->each,
 				   scan_classes, s);
 	if (!err)
 		err = fill_table(s, t);
@@ -490,19 +502,22 @@ static int scan_classed(struct scan *s, const struct tsi_format_opts *o,
 
 static int scan_flat(struct scan *s, struct tsi_table *t)
 {
-	struct class_scan all = { .name = ".", .takes = s->files->takes };
-	int err = scan_class(s, &all, "");
+	struct class_scan root;
+	struct piece all;
+	int err;
 
-	s->class_ = &all;
+	s->class_ = &root;
 	s->classes = 1;
+	s->piece = &all;
+	s->each = 1;
+	err = scan_piece(s, 0, 1, &all);
 	if (!err && !all.files)
 		err = tsi_err(TSOCK_EDATA,
 			      "no %s in %s, nor in the folders below it",
 			      s->files->name, tsi_root_path(s->root));
 	if (!err)
 		err = fill_table(s, t);
-	s->class_ = NULL;
-	free_class(&all);
+	free_piece(&all);
 	return err;
 }
 
