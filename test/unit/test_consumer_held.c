@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "test/lib/epoch_job.h"
+#include "test/lib/sanitized.h"
 
 static void all_batches_of_some_epochs_can_be_kept(void **state)
 {
@@ -119,7 +120,10 @@ static void a_batch_is_in_hand_while_the_next_is_taken(void **state)
 		assert_true(info.capacity <= (n > 512 ? 2 : 3) * n + 64);
 		assert_true(info.join_window >= n);
 		tsock_close(t);
-		for (unsigned k = 0; k < sizeof(batch) / sizeof(batch[0]); k++)
+		/* Two batch sizes for each length where reading is slow. */
+		for (unsigned k = SANITIZED ? i % 3 : 0;
+		     k < sizeof(batch) / sizeof(batch[0]);
+		     k += SANITIZED ? 3 : 1)
 			read_with_one_in_hand(n, batch[k], 4);
 		inproc_stop(&st);
 	}

@@ -169,8 +169,8 @@ static void whole_files_and_ranges_stand_in_one_list(void **state)
 /* Too large to be read ahead: read when memory was claimed for it. */
 static void a_large_range_gives_the_sample_of_the_file(void **state)
 {
-	struct image_gen_png p = { .width = 2000,
-				   .height = 1400,
+	struct image_gen_png p = { .width = 1500,
+				   .height = 1300,
 				   .depth = 8,
 				   .type = PNG_COLOR_TYPE_RGB,
 				   .seed = 5 };

@@ -75,7 +75,8 @@ static void a_region_equals_the_full_decode(void **state)
 
 	(void)state;
 	assert_int_equal(tsi_jpeg_ops.create(&j), 0);
-	for (size_t i = 0; i < JPEG_SAMPLINGS * COUNT(sizes) * 4; i++) {
+	for (size_t i = 0; i < JPEG_SAMPLINGS * COUNT(sizes) * 4;
+	     i += SANITIZED ? 5 : 1) {
 		const struct jpeg_region_sampling *s =
 			&jpeg_region_sampling[i % JPEG_SAMPLINGS];
 		size_t size = i / JPEG_SAMPLINGS % COUNT(sizes);
@@ -213,7 +214,7 @@ static void no_file_takes_more_memory_than_its_header_says(void **state)
 
 	(void)state;
 	assert_int_equal(tsi_jpeg_ops.create(&j), 0);
-	for (size_t i = 0; i < JPEG_SAMPLINGS * 2; i++) {
+	for (size_t i = 0; i < JPEG_SAMPLINGS * 2; i += SANITIZED ? 5 : 1) {
 		const struct jpeg_region_sampling *s =
 			&jpeg_region_sampling[i / 2];
 		struct image_gen_jpeg g = {

@@ -19,6 +19,7 @@
 #include "jpeg/entropy.h"
 #include "test/lib/image_gen.h"
 #include "test/lib/jpeg_subject.h"
+#include "test/lib/sanitized.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -277,7 +278,7 @@ static size_t check_pattern(struct tsi_jpeg_entropy *e, const char *pattern,
 	snprintf(path, sizeof(path), "%s/%s", data_folder(), pattern);
 	if (glob(path, 0, NULL, &found))
 		return 0;
-	for (size_t i = 0; i < found.gl_pathc; i++)
+	for (size_t i = 0; i < found.gl_pathc; i += SANITIZED ? 3 : 1)
 		check_path(e, found.gl_pathv[i], steps, &seen);
 	print_message("%u of %zu files are read\n", seen, found.gl_pathc);
 	assert_int_not_equal(seen, 0);

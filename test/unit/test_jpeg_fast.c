@@ -244,7 +244,7 @@ static void samples_are_the_same_by_every_way(void **state)
 		by[e][1] = open_image(recipe, true, false, x);
 		by[e][2] = open_image(recipe, true, true, NULL);
 	}
-	for (unsigned i = 0; i < JPEG_SAMPLINGS * 4; i++) {
+	for (unsigned i = 0; i < JPEG_SAMPLINGS * 4; i += SANITIZED ? 3 : 1) {
 		const struct jpeg_region_sampling *s =
 			&jpeg_region_sampling[i % JPEG_SAMPLINGS];
 		unsigned how = i / JPEG_SAMPLINGS;

@@ -23,6 +23,7 @@
 #include "test/lib/jpeg_region.h"
 #include "test/lib/pack_image.h"
 #include "test/lib/recipes.h"
+#include "test/lib/sanitized.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -330,7 +331,7 @@ static unsigned check_pattern(const char *data, const char *pattern)
 	snprintf(path, sizeof(path), "%s/%s", data, pattern);
 	if (glob(path, 0, NULL, &found))
 		return 0;
-	for (size_t i = 0; i < found.gl_pathc; i++) {
+	for (size_t i = 0; i < found.gl_pathc; i += SANITIZED ? 3 : 1) {
 		struct image_gen_bytes f = { malloc(1 << 20), 0 }, p;
 		FILE *file = fopen(found.gl_pathv[i], "rb");
 

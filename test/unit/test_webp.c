@@ -16,6 +16,7 @@
 #include "image/load.h"
 #include "test/lib/decoder_region.h"
 #include "test/lib/recipes.h"
+#include "test/lib/sanitized.h"
 #include "test/lib/webp_gen.h"
 #include "tsock/tsock.h"
 #include "webp/webp.h"
@@ -159,7 +160,7 @@ static void damaged_files_decode_or_are_bad_data(void **state)
 
 	(void)state;
 	assert_int_equal(tsi_webp_ops.create(&p), 0);
-	for (size_t i = 0; i < 3000; i++) {
+	for (size_t i = 0; i < (SANITIZED ? 800 : 3000); i++) {
 		struct image_gen_bytes f =
 			make(i % COUNT(kinds), 1 + i % 60, 1 + i % 47, i);
 		struct image_gen_bytes copy;

@@ -23,6 +23,7 @@
 #include "test/lib/image_gen.h"
 #include "test/lib/worker_fixture.h"
 #include "test/lib/recipes.h"
+#include "test/lib/sanitized.h"
 #include "tsock/tsock.h"
 
 /* The head of an image that passes the scan, and nothing after it. */
@@ -209,7 +210,7 @@ static void segments_fit_the_epoch(void **state)
  */
 
 #define GOOD 50
-#define BAD 600
+#define BAD (SANITIZED ? 150 : 600)
 #define ALL (GOOD + BAD + GOOD)
 
 /* What counts is old enough for the clock that files are stamped with. */
