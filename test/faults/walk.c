@@ -4,7 +4,8 @@
  *
  * Calls that are made often are tried more rarely the later they come; with
  * $FAULT_ALL each is.  $FAULT_ONLY names a single fault as a failure prints it:
- * KIND ERRNO N TIMES.  With $FAULT_VERBOSE what came of each is printed.
+ * KIND ERRNO N TIMES; the cases that have faults of that kind try it.  With
+ * $FAULT_VERBOSE what came of each is printed.
  */
 #include "test/faults/walk.h"
 
@@ -264,7 +265,7 @@ static void walk_only(const struct walk *w, unsigned times)
 	for (f.kind = 0; inject_calls()[f.kind].name; f.kind++)
 		for (unsigned i = 0; i < 8; i++) {
 			f.err = inject_calls()[f.kind].error[i];
-			if (f.err &&
+			if (f.err && chosen(w, &f) &&
 			    !strcmp(inject_calls()[f.kind].name, kind) &&
 			    !strcmp(error_name(f.err), err))
 				try_fault(w, &f, &clean);
