@@ -517,6 +517,8 @@ static int scan_flat(struct scan *s, struct tsi_table *t)
 			      s->files->name, tsi_root_path(s->root));
 	if (!err)
 		err = fill_table(s, t);
+	s->class_ = NULL;
+	s->piece = NULL;
 	free_piece(&all);
 	return err;
 }
