@@ -70,6 +70,12 @@ static int map_file(const char *path, int fd, struct tsi_mapped *m,
 			       S_ISREG(st.st_mode) ? "empty"
 						   : "not a regular file");
 	mem = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
+	if (mem == MAP_FAILED && errno == ENOMEM)
+		return tsi_err(TSOCK_ENOMEM,
+			       "%.300s has %.1f GB, more than this process "
+			       "has address space for (ulimit -v; a process "
+			       "has 140737 GB at most)",
+			       path, (double)st.st_size / 1e9);
 	if (mem == MAP_FAILED)
 		return tsi_err_sys("map %.300s", path);
 	m->mem = mem;

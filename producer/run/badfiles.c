@@ -5,7 +5,6 @@
 #include "run/badfiles.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -14,28 +13,36 @@
 #include "image/load.h"
 #include "base/err.h"
 #include "base/hash.h"
-#include "base/reserve.h"
+#include "run/sparse.h"
 
 #define TICK_NS 20000000 /* two of the slowest kernel's clock ticks */
 
-/* An extent in a word: 20 bits each, and a bit that there is one. */
+/* An extent in a word: 20 bits each. */
 #define BITS 20
 #define MASK ((UINT64_C(1) << BITS) - 1)
-#define PART (UINT64_C(1) << 63)
 
 /* The state of a file that may have changed while it was looked at. */
 #define UNSETTLED 0
 
-/* For each sample: two words, and a bit. */
-#define BYTES 16.125
+/* Two bits for each file, 32 files to a word. */
+#define WHOLE UINT64_C(1) /* bad for every sample */
+#define PART UINT64_C(2)  /* for those that need more than its extent */
+#define WORD 32
+
+/* Files to a block are 2 to this power.  One of marks is a page. */
+#define MARKS_BITS 14
+#define FOUND_BITS 6
+
+/* What a worker found out about a file.  Each word stands for itself. */
+struct found {
+	_Atomic uint64_t extent; /* if PART */
+	_Atomic uint64_t state;  /* what it was when it was bad */
+};
 
 struct tsi_badfiles {
 	const struct tsi_index *index;
-	uint64_t count;
-	/* Reserved, see tsi_reserve().  Each word stands for itself. */
-	_Atomic uint64_t *whole; /* a bit per file: bad for every sample */
-	_Atomic uint64_t *part;  /* a file's extent; 0: not partly bad */
-	_Atomic uint64_t *state; /* what the file was when it was bad */
+	struct tsi_sparse marks; /* the bits of all files */
+	struct tsi_sparse found; /* of those that the scan didn't find */
 	_Atomic uint64_t *lost;  /* of each class: files bad for every sample */
 };
 
@@ -80,9 +87,35 @@ static bool scanned_bad(const struct tsi_badfiles *b, uint64_t i)
 	return tsi_index_bad(b->index, i);
 }
 
-bool tsi_badfiles_whole(const struct tsi_badfiles *b, uint64_t i)
+/* Where the bits of file i are in their block. */
+static _Atomic uint64_t *word_of(void *block, uint64_t i)
 {
-	return atomic_load(&b->whole[i / 64]) >> i % 64 & 1;
+	return (_Atomic uint64_t *)block + (i & ((1 << MARKS_BITS) - 1)) / WORD;
+}
+
+static unsigned shift_of(uint64_t i)
+{
+	return (unsigned)(i % WORD * 2);
+}
+
+static uint64_t marks_of(const struct tsi_badfiles *b, uint64_t i)
+{
+	void *block = tsi_sparse_find(&b->marks, i);
+
+	return block ? atomic_load(word_of(block, i)) >> shift_of(i) &
+			       (WHOLE | PART)
+		     : 0;
+}
+
+static struct found *found_of(struct found *block, uint64_t i)
+{
+	return block ? &block[i & ((1 << FOUND_BITS) - 1)] : NULL;
+}
+
+/* NULL: no worker has found out anything. */
+static struct found *find(const struct tsi_badfiles *b, uint64_t i)
+{
+	return found_of(tsi_sparse_find(&b->found, i), i);
 }
 
 bool tsi_badfiles_class_lost(const struct tsi_badfiles *b, uint64_t i)
@@ -93,33 +126,37 @@ bool tsi_badfiles_class_lost(const struct tsi_badfiles *b, uint64_t i)
 	return whole && whole == tsi_index_class_files(b->index, label);
 }
 
-static void set_whole(struct tsi_badfiles *b, uint64_t i)
+static void set(struct tsi_badfiles *b, void *block, uint64_t i, uint64_t mark)
 {
-	uint64_t bit = UINT64_C(1) << i % 64;
+	uint64_t bit = mark << shift_of(i);
 
-	if (!(atomic_fetch_or(&b->whole[i / 64], bit) & bit))
+	if (!(atomic_fetch_or(word_of(block, i), bit) & bit) && mark == WHOLE)
 		atomic_fetch_add(&b->lost[tsi_index_label(b->index, i)], 1);
 }
 
-static void clear_whole(struct tsi_badfiles *b, uint64_t i)
+static void clear(struct tsi_badfiles *b, void *block, uint64_t i)
 {
-	uint64_t bit = UINT64_C(1) << i % 64;
+	uint64_t bits = (WHOLE | PART) << shift_of(i);
 
-	if (atomic_fetch_and(&b->whole[i / 64], ~bit) & bit)
+	if (atomic_fetch_and(word_of(block, i), ~bits) & WHOLE << shift_of(i))
 		atomic_fetch_sub(&b->lost[tsi_index_label(b->index, i)], 1);
 }
 
-bool tsi_badfiles_extent(const struct tsi_badfiles *b, uint64_t i,
-			 struct tsi_image_extent *out)
+enum tsi_badness tsi_badfiles_look(const struct tsi_badfiles *b, uint64_t i,
+				   struct tsi_image_extent *out)
 {
-	uint64_t word = atomic_load(&b->part[i]);
+	uint64_t marks = marks_of(b, i), word;
 
-	if (!word)
-		return false;
+	if (!marks)
+		return TSI_BAD_NOT;
+	if (marks & WHOLE)
+		return TSI_BAD_WHOLE;
+	/* It was stored before the mark. */
+	word = atomic_load(&find(b, i)->extent);
 	out->width = (uint32_t)(word & MASK);
 	out->height = (uint32_t)(word >> BITS & MASK);
 	out->rows = (uint32_t)(word >> 2 * BITS & MASK);
-	return true;
+	return TSI_BAD_BELOW;
 }
 
 bool tsi_badfiles_changed(const struct tsi_badfiles *b, uint64_t i)
@@ -127,11 +164,9 @@ bool tsi_badfiles_changed(const struct tsi_badfiles *b, uint64_t i)
 	uint64_t before;
 	int64_t when;
 
-	if (!tsi_badfiles_whole(b, i) && !atomic_load(&b->part[i]))
+	if (!marks_of(b, i) || scanned_bad(b, i))
 		return false;
-	if (scanned_bad(b, i))
-		return false;
-	before = atomic_load(&b->state[i]);
+	before = atomic_load(&find(b, i)->state);
 	return before == UNSETTLED || state_now(b, i, &when) != before;
 }
 
@@ -141,73 +176,85 @@ void tsi_badfiles_remember(struct tsi_badfiles *b, uint64_t i,
 {
 	int64_t changed_ns;
 	uint64_t state = state_now(b, i, &changed_ns);
+	struct found *f;
+	void *marks;
 
 	/* Perhaps these aren't the bytes that were read. */
 	if (changed_ns > read_ns - TICK_NS)
 		state = UNSETTLED;
 	if (extent && (extent->width > MASK || extent->height > MASK))
 		return;
-	atomic_store(&b->state[i], state);
+	f = found_of(tsi_sparse_make(&b->found, i), i);
+	marks = tsi_sparse_make(&b->marks, i);
+	if (!f || !marks)
+		return; /* no memory for it: the next sample tries the file */
+	atomic_store(&f->state, state);
 	if (extent)
-		atomic_store(&b->part[i],
-			     PART | (uint64_t)extent->rows << 2 * BITS |
+		atomic_store(&f->extent,
+			     (uint64_t)extent->rows << 2 * BITS |
 				     (uint64_t)extent->height << BITS |
 				     extent->width);
-	else
-		set_whole(b, i);
+	set(b, marks, i, extent ? PART : WHOLE);
 }
 
 void tsi_badfiles_forget(struct tsi_badfiles *b, uint64_t i)
 {
-	if (scanned_bad(b, i))
-		return;
-	atomic_store(&b->part[i], 0);
-	clear_whole(b, i);
+	void *block = tsi_sparse_find(&b->marks, i);
+
+	if (block && !scanned_bad(b, i))
+		clear(b, block, i);
+}
+
+static void forget_block(void *arg, uint64_t first, void *block)
+{
+	for (uint64_t i = first; i < first + (1 << MARKS_BITS); i += WORD)
+		for (uint64_t bits = atomic_load(word_of(block, i)), k = 0;
+		     bits; bits >>= 2, k++)
+			if (bits & (WHOLE | PART))
+				tsi_badfiles_forget(arg, i + k);
 }
 
 void tsi_badfiles_forget_all(struct tsi_badfiles *b)
 {
-	for (uint64_t i = 0; i < b->count; i++)
-		if (tsi_badfiles_whole(b, i) || atomic_load(&b->part[i]))
-			tsi_badfiles_forget(b, i);
+	tsi_sparse_each(&b->marks, forget_block, b);
 }
 
 /* ------------------------------------------------------------------------
  * All of it
  */
 
-static void take_scan(struct tsi_badfiles *b)
+static bool take_scan(struct tsi_badfiles *b)
 {
 	const struct tsi_index *x = b->index;
 
-	for (uint64_t k = 0; k < tsi_index_bad_count(x); k++)
-		set_whole(b, tsi_index_bad_at(x, k));
+	for (uint64_t k = 0; k < tsi_index_bad_count(x); k++) {
+		uint64_t i = tsi_index_bad_at(x, k);
+		void *block = tsi_sparse_make(&b->marks, i);
+
+		if (!block)
+			return false;
+		set(b, block, i, WHOLE);
+	}
+	return true;
 }
 
 int tsi_badfiles_create(const struct tsi_index *x, struct tsi_badfiles **out)
 {
 	struct tsi_badfiles *b = calloc(1, sizeof(*b));
-	uint64_t n = tsi_index_count(x);
 
 	if (!b)
 		return tsi_err(TSOCK_ENOMEM, "no memory for the data set");
 	b->index = x;
-	b->count = n;
-	b->whole = tsi_reserve(n / 64 + 1, sizeof(*b->whole));
-	b->part = tsi_reserve(n, sizeof(*b->part));
-	b->state = tsi_reserve(n, sizeof(*b->state));
+	tsi_sparse_init(&b->marks, tsi_index_count(x), MARKS_BITS,
+			sizeof(uint64_t) * (1 << MARKS_BITS) / WORD);
+	tsi_sparse_init(&b->found, tsi_index_count(x), FOUND_BITS,
+			sizeof(struct found) * (1 << FOUND_BITS));
 	b->lost = calloc(tsi_index_classes(x), sizeof(*b->lost));
-	if (!b->whole || !b->part || !b->state || !b->lost) {
+	if (!b->lost || !take_scan(b)) {
 		tsi_badfiles_destroy(b);
 		return tsi_err(TSOCK_ENOMEM,
-			       "notes on %" PRIu64 " samples, of which any may "
-			       "be bad, take %.1f GB of address space, more "
-			       "than this process can have (ulimit -v; a "
-			       "process has 140737 GB at most): serve fewer, "
-			       "by --select or by a file for some of them",
-			       n, (double)n / 1e9 * BYTES);
+			       "no memory for the list of bad files");
 	}
-	take_scan(b);
 	*out = b;
 	return 0;
 }
@@ -216,10 +263,8 @@ void tsi_badfiles_destroy(struct tsi_badfiles *b)
 {
 	if (!b)
 		return;
+	tsi_sparse_fini(&b->found);
+	tsi_sparse_fini(&b->marks);
 	free((void *)b->lost);
-	tsi_reserve_free((void *)b->state, b->count, sizeof(*b->state));
-	tsi_reserve_free((void *)b->part, b->count, sizeof(*b->part));
-	tsi_reserve_free((void *)b->whole, b->count / 64 + 1,
-			 sizeof(*b->whole));
 	free(b);
 }

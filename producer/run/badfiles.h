@@ -16,8 +16,9 @@
  * tried anew.  Until then, other samples pass it by.  What the scan found stays
  * bad until the next start.
  *
- * Workers share this memory without a lock.  Which files are bad for people is
- * on another list (badlist.h).
+ * Workers share this memory without a lock.  It is in proportion to the bad
+ * files; of a data set without any, all that a sample costs is a load.  Which
+ * files are bad for people is on another list (badlist.h).
  */
 #ifndef TSI_RUN_BADFILES_H
 #define TSI_RUN_BADFILES_H
@@ -39,13 +40,18 @@ int tsi_badfiles_create(const struct tsi_index *x, struct tsi_badfiles **out);
 /* NULL is allowed. */
 void tsi_badfiles_destroy(struct tsi_badfiles *b);
 
-/* File i is bad for every sample; and so are all files of its class. */
-bool tsi_badfiles_whole(const struct tsi_badfiles *b, uint64_t i);
-bool tsi_badfiles_class_lost(const struct tsi_badfiles *b, uint64_t i);
+enum tsi_badness {
+	TSI_BAD_NOT,   /* nothing is known */
+	TSI_BAD_BELOW, /* for samples that need more of its rows than *out */
+	TSI_BAD_WHOLE, /* for every sample */
+};
 
-/* True, and how far it can be decoded, if file i is partly bad. */
-bool tsi_badfiles_extent(const struct tsi_badfiles *b, uint64_t i,
-			 struct tsi_image_extent *out);
+/* What is known of file i. */
+enum tsi_badness tsi_badfiles_look(const struct tsi_badfiles *b, uint64_t i,
+				   struct tsi_image_extent *out);
+
+/* All files of file i's class are bad for every sample. */
+bool tsi_badfiles_class_lost(const struct tsi_badfiles *b, uint64_t i);
 
 /* File i was bad, and has changed since. */
 bool tsi_badfiles_changed(const struct tsi_badfiles *b, uint64_t i);

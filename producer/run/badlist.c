@@ -13,13 +13,15 @@
 
 #include "base/err.h"
 #include "base/log.h"
-#include "base/reserve.h"
+#include "run/sparse.h"
 
 #define LOGGED_MAX 20   /* bad files that get a line of their own */
 #define KEPT_MAX 10000  /* bad files whose reason is kept */
 #define TOLD_CLASSES 16 /* lost ones that jobs are told of */
 #define AGAIN 4         /* jobs are told when there are so many times more */
 #define TEXT 1024       /* bytes of what jobs are told */
+#define SEEN_BITS 15    /* so many files' bits are a page */
+#define SEEN (1u << SEEN_BITS)
 
 struct bad_file {
 	uint64_t index;
@@ -40,7 +42,7 @@ struct tsi_badlist {
 	_Atomic uint64_t *presumed;
 
 	pthread_mutex_t lock;
-	uint8_t *seen; /* reserved; a bit per file: already counted as bad */
+	struct tsi_sparse seen; /* a bit per file: already counted as bad */
 	struct bad_file *bad;
 	size_t nkept;
 	uint64_t nbad, at_start;
@@ -73,14 +75,36 @@ static bool is_lost(const struct tsi_badlist *l, const struct class_count *c)
 }
 
 /* Under the lock, and so are the following. */
-static void count_bad(struct tsi_badlist *l, uint64_t i)
+static bool is_seen(const struct tsi_badlist *l, uint64_t i)
+{
+	const uint8_t *block = tsi_sparse_find(&l->seen, i);
+
+	return block && block[i % SEEN / 8] >> i % 8 & 1;
+}
+
+/* False: there is no memory to mark it as counted, so it isn't counted. */
+static bool count_bad(struct tsi_badlist *l, uint64_t i)
 {
 	struct class_count *c = class_of(l, i);
+	uint8_t *block = tsi_sparse_make(&l->seen, i);
 
-	l->seen[i / 8] |= (uint8_t)(1u << i % 8);
+	if (!block)
+		return false;
+	block[i % SEEN / 8] |= (uint8_t)(1u << i % 8);
 	if (++c->bad > l->class_[l->worst].bad)
 		l->worst = (uint32_t)(c - l->class_);
 	l->nbad++;
+	return true;
+}
+
+/* It was counted. */
+static void count_no_more(struct tsi_badlist *l, uint64_t i)
+{
+	uint8_t *block = tsi_sparse_find(&l->seen, i);
+
+	block[i % SEEN / 8] &= (uint8_t) ~(1u << i % 8);
+	class_of(l, i)->bad--;
+	l->nbad--;
 }
 
 /* It was looked at, and this is what was found. */
@@ -237,8 +261,7 @@ void tsi_badlist_report(struct tsi_badlist *l, uint64_t i, const char *reason,
 	pthread_mutex_lock(&l->lock);
 	if (presume_no_more(l, i)) {
 		keep_reason(l, i, reason);
-	} else if (!(l->seen[i / 8] & 1u << i % 8)) {
-		count_bad(l, i);
+	} else if (!is_seen(l, i) && count_bad(l, i)) {
 		keep_reason(l, i, reason);
 		found = l->nbad - l->at_start;
 		tell_count(l);
@@ -268,9 +291,7 @@ void tsi_badlist_vouch(struct tsi_badlist *l, uint64_t i)
 		return;
 	pthread_mutex_lock(&l->lock);
 	if (presume_no_more(l, i)) {
-		l->seen[i / 8] &= (uint8_t) ~(1u << i % 8);
-		class_of(l, i)->bad--;
-		l->nbad--;
+		count_no_more(l, i);
 		l->at_start--;
 		tell_count(l);
 	}
@@ -401,60 +422,55 @@ void tsi_badlist_watch(struct tsi_badlist *l, const struct tsi_tolerance *t,
 /* ---- all of it ---- */
 
 /* What the scan found is said by the summary, not file by file. */
-static void take_scan(struct tsi_badlist *l)
+static bool take_scan(struct tsi_badlist *l)
 {
 	const struct tsi_index *x = l->index;
 
 	for (uint64_t k = 0; k < tsi_index_bad_count(x); k++) {
 		uint64_t i = tsi_index_bad_at(x, k);
 
-		count_bad(l, i);
+		if (!count_bad(l, i))
+			return false;
 		keep_reason(l, i, tsi_index_bad_reason(x, i));
 	}
+	return true;
 }
 
-static int take_presumed(struct tsi_badlist *l)
+static bool take_presumed(struct tsi_badlist *l)
 {
 	if (!tsi_index_presumes(l->index))
-		return 0;
+		return true;
 	l->presumed = calloc(l->count / 64 + 1, sizeof(*l->presumed));
 	if (!l->presumed)
-		return tsi_err(TSOCK_ENOMEM, "no memory for %" PRIu64 " files",
-			       l->count);
+		return false;
 	for (uint64_t i = 0; i < l->count; i++) {
 		if (!tsi_index_presumed(l->index, i))
 			continue;
 		l->presumed[i / 64] |= UINT64_C(1) << i % 64;
 		l->npresumed++;
-		count_bad(l, i);
+		if (!count_bad(l, i))
+			return false;
 	}
-	return 0;
+	return true;
 }
 
 int tsi_badlist_create(const struct tsi_index *x, struct tsi_badlist **out)
 {
 	struct tsi_badlist *l = calloc(1, sizeof(*l));
 	uint64_t n = tsi_index_count(x);
-	int err;
 
 	if (!l)
 		return tsi_err(TSOCK_ENOMEM, "no memory for the data set");
 	pthread_mutex_init(&l->lock, NULL);
 	l->index = x;
 	l->count = n;
-	l->seen = tsi_reserve(n / 8 + 1, 1);
+	tsi_sparse_init(&l->seen, n, SEEN_BITS, SEEN / 8);
 	l->bad = calloc(KEPT_MAX, sizeof(*l->bad));
 	l->class_ = calloc(tsi_index_classes(x), sizeof(*l->class_));
-	if (!l->seen || !l->bad || !l->class_) {
+	if (!l->bad || !l->class_ || !take_scan(l) || !take_presumed(l)) {
 		tsi_badlist_destroy(l);
 		return tsi_err(TSOCK_ENOMEM, "no memory for %" PRIu64 " files",
 			       n);
-	}
-	take_scan(l);
-	err = take_presumed(l);
-	if (err) {
-		tsi_badlist_destroy(l);
-		return err;
 	}
 	l->at_start = l->nbad;
 	*out = l;
@@ -470,7 +486,7 @@ void tsi_badlist_destroy(struct tsi_badlist *l)
 	for (uint32_t i = 0; l->class_ && i < tsi_index_classes(l->index); i++)
 		free(l->class_[i].reason);
 	free(l->bad);
-	tsi_reserve_free(l->seen, l->count / 8 + 1, 1);
+	tsi_sparse_fini(&l->seen);
 	free(l->class_);
 	free((void *)l->presumed);
 	pthread_mutex_destroy(&l->lock);

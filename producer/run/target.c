@@ -20,10 +20,15 @@ bool tsi_target_is_bad(const struct tsi_target *t, const struct tsi_sampler *s,
 	const struct tsi_badfiles *b = tsi_sampler_badfiles(s);
 	struct tsi_image_extent e;
 
-	if (tsi_badfiles_whole(b, t->file))
-		return true;
-	return tsi_badfiles_extent(b, t->file, &e) &&
-	       tsi_maker_end(m, &e, &t->id) > e.rows;
+	switch (tsi_badfiles_look(b, t->file, &e)) {
+	case TSI_BAD_NOT:
+		return false;
+	case TSI_BAD_BELOW:
+		return tsi_maker_end(m, &e, &t->id) > e.rows;
+	case TSI_BAD_WHOLE:
+		break;
+	}
+	return true;
 }
 
 /* On to the next substitute; false when there is none. */

@@ -35,7 +35,10 @@ static void finish(struct searched *x)
 
 static bool is_remembered(const struct searched *x, uint64_t file)
 {
-	return tsi_badfiles_whole(tsi_sampler_badfiles(x->s), file);
+	struct tsi_image_extent e;
+
+	return tsi_badfiles_look(tsi_sampler_badfiles(x->s), file, &e) ==
+	       TSI_BAD_WHOLE;
 }
 
 static uint64_t listed(const struct searched *x)
@@ -156,6 +159,20 @@ static void each_file_has_its_own_tries(void **state)
 	finish(&x);
 }
 
+/* c/0 is all that its class has. */
+static void a_class_is_lost_with_its_last_file(void **state)
+{
+	struct searched x;
+
+	(void)state;
+	begin(&x, 4);
+	assert_false(tsi_badfiles_class_lost(tsi_sampler_badfiles(x.s), 4));
+	assert_int_equal(read_failed(&x, ENOENT), 0);
+	assert_true(tsi_badfiles_class_lost(tsi_sampler_badfiles(x.s), 4));
+	assert_false(tsi_badfiles_class_lost(tsi_sampler_badfiles(x.s), 0));
+	finish(&x);
+}
+
 static void a_file_without_pixels_is_bad_for_all(void **state)
 {
 	struct searched x;
@@ -202,6 +219,7 @@ int main(void)
 		CASE(a_disk_that_fails_is_tried_four_times),
 		CASE(a_file_system_that_is_gone_ends_the_stream_at_once),
 		CASE(each_file_has_its_own_tries),
+		CASE(a_class_is_lost_with_its_last_file),
 		CASE(a_file_without_pixels_is_bad_for_all),
 		CASE(with_raise_the_file_is_the_error),
 	};
