@@ -207,6 +207,7 @@ run_pytest_files()
 	export PYTHONPATH=$top/bindings/python PYTHONPYCACHEPREFIX=$top/build/pycache
 	export OMP_NUM_THREADS=1
 	unset PYTHONDONTWRITEBYTECODE
+	link_bytecode build/pycache
 	junit=$logs/$(tr -c 'A-Za-z0-9\n' - <<<"$1-$3").xml
 	rm -f "$junit"
 	run_program "$1: $3" "$2/bin/python" -m pytest -q -rs \

@@ -67,6 +67,34 @@ fill_venv()
 	esac
 }
 
+# link_bytecode FOLDER: make it the cache of bytecode (PYTHONPYCACHEPREFIX), with
+# links to the bytecode that came with python and with the packages of build/venv.
+# Without them, each program of pytest that starts with an empty cache compiles
+# the sources of torch again.
+link_bytecode()
+{
+	[ ! -e "$1" ] || return 0
+	build/venv/bin/python -IB - "$1" >"$logs/bytecode.log" 2>&1 <<'PYTHON'
+import os
+import sys
+import sysconfig
+from importlib.util import cache_from_source
+
+sys.pycache_prefix = os.path.abspath(sys.argv[1])
+tail = ".%s.pyc" % sys.implementation.cache_tag
+for top in sysconfig.get_path("stdlib"), sysconfig.get_path("purelib"):
+    for folder, _, files in os.walk(top):
+        package, name = os.path.split(folder)
+        found = [f for f in files if f.endswith(tail)]
+        if name != "__pycache__" or not found:
+            continue
+        into = os.path.dirname(cache_from_source(package + "/x.py"))
+        os.makedirs(into, exist_ok=True)
+        for f in found:
+            os.symlink(os.path.join(folder, f), os.path.join(into, f))
+PYTHON
+}
+
 stop_venv()
 {
 	[ -z "$installer" ] || kill -- "-$installer" 2>/dev/null
