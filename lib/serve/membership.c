@@ -30,7 +30,7 @@ static void skip_to_waiting(struct tsi_membership *m)
 {
 	uint64_t first = TSI_NEVER;
 
-	if (tsi_membership_held_from(m) != TSI_NEVER)
+	if (m->hold != TSI_NEVER)
 		return;
 	for (unsigned i = 0; i < m->rows; i++) {
 		const struct tsi_member *r = &m->member[i];
@@ -38,11 +38,12 @@ static void skip_to_waiting(struct tsi_membership *m)
 		/* A member beyond the stream's end needs nothing. */
 		if (!r->used || r->tail >= m->c.end)
 			continue;
-		if (r->tail != r->start)
-			return;
+		/* Beyond the last claim nothing was read, although the tail of
+		 * a rank is at its own first batch already. */
 		first = min64(first, r->start);
 	}
-	if (first != TSI_NEVER && first > m->view[0].claimed && !m->jumping)
+	if (first != TSI_NEVER && first <= m->kept &&
+	    first > m->view[0].claimed && !m->jumping)
 		jump_to(m, first);
 }
 
@@ -100,10 +101,10 @@ uint64_t tsi_membership_kept(const struct tsi_membership *m)
 
 void tsi_membership_keep(struct tsi_membership *m, uint64_t from)
 {
-	bool more = from == TSI_NEVER && m->kept != TSI_NEVER;
+	bool fewer = from > m->kept;
 
 	m->kept = from;
-	if (more)
+	if (fewer)
 		skip_to_waiting(m);
 }
 

@@ -232,6 +232,27 @@ static void when_only_waiting_readers_are_left_the_stream_skips(void **state)
 	assert_int_equal(membership_m.view[0].head, 10000);
 }
 
+/* A start is kept for a rank that has still to come. */
+static void a_stream_does_not_skip_what_is_kept(void **state)
+{
+	struct tsi_joined a;
+	uint64_t start;
+
+	(void)state;
+	membership_make(100, 50, 64, TSI_NEVER);
+	a = membership_join(TSOCK_JOIN_EPOCH, 0);
+	membership_fill();
+	tsi_membership_keep(&membership_m, 0);
+	assert_int_equal(join_from(200, 0, &start), 0);
+	tsi_membership_leave(&membership_m, a.id);
+	assert_false(tsi_membership_jumping(&membership_m));
+	/* Its tail is where the first batch of its own is. */
+	assert_int_equal(tsi_membership_tail(&membership_m, 1, 210, 0), 0);
+	tsi_membership_keep(&membership_m, 200);
+	assert_true(tsi_membership_apply_jump(&membership_m));
+	assert_int_equal(membership_m.view[0].head, 200);
+}
+
 /* The stage is done with the epoch, its reader is not. */
 static void the_base_keeps_the_next_start_for_readers_of_views(void **state)
 {
@@ -423,6 +444,7 @@ int main(void)
 		cmocka_unit_test(no_jump_when_the_next_start_is_in_the_ring),
 		cmocka_unit_test(
 			when_only_waiting_readers_are_left_the_stream_skips),
+		cmocka_unit_test(a_stream_does_not_skip_what_is_kept),
 		cmocka_unit_test(
 			the_base_keeps_the_next_start_for_readers_of_views),
 		cmocka_unit_test(a_chain_of_views_keeps_it_as_well),
