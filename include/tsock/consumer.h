@@ -215,9 +215,11 @@ TSOCK_API int tsock_begin(tsock *t);
  * each of which may be in another epoch: all ranks call tsock_begin(), exchange
  * tsock_epoch(), and call this with the largest of them, again and again until
  * all have the same.  What was begun can't be taken away meanwhile: a reader
- * keeps its epoch's start, whatever others do.  Where nobody else reads the
- * stream, it moves to that epoch.
- * Fails with EREFUSED where others read the stream and it is more than two
+ * keeps its epoch's start, whatever others do.  Where no other job reads the
+ * stream, it moves to that epoch once all ranks that read it have asked.  Ranks
+ * that ask for different epochs may begin different ones: one that began an
+ * earlier epoch reads on from there, and the others wait for it.
+ * Fails with EREFUSED where other jobs read the stream and it is more than two
  * epochs behind, and as tsock_begin_timed().
  */
 TSOCK_API int tsock_begin_from(tsock *t, uint64_t epoch, int timeout_ms);

@@ -35,6 +35,7 @@ int tsi_conn_make(struct tsi_conn *c, const struct tsi_peer *peer,
 				.world = join->world ? join->world : 1,
 				.staged = join->staged };
 	memcpy(c->nonce, join->nonce, TSI_NONCE);
+	memcpy(c->job, join->job, TSOCK_JOB);
 	return tsi_memfd_create("tsock-tail", sizeof(struct tsi_tail_page),
 				TSI_MEM_PEER_WRITES, &c->tail);
 }
@@ -179,6 +180,13 @@ bool tsi_conn_stopped(const struct tsi_conn *c)
 uint32_t tsi_conn_world(const struct tsi_conn *c)
 {
 	return c->world;
+}
+
+bool tsi_conn_is_of_job(const struct tsi_conn *c,
+			const struct tsi_msg_join *join)
+{
+	return c->world > 1 && join->world > 1 &&
+	       !memcmp(c->job, join->job, TSOCK_JOB);
 }
 
 uint64_t tsi_conn_taken(const struct tsi_conn *c)

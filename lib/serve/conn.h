@@ -27,6 +27,7 @@ struct tsi_conn {
 	uint32_t pid, batch, world;
 	uint32_t sure_pid; /* in our pid namespace; 0: not known */
 	uint8_t nonce[TSI_NONCE];
+	uint8_t job[TSOCK_JOB]; /* if it has several ranks */
 };
 
 /* None, with nothing to close. */
@@ -120,6 +121,10 @@ bool tsi_conn_stopped(const struct tsi_conn *c);
 
 /* How many ranks its job has. */
 uint32_t tsi_conn_world(const struct tsi_conn *c);
+
+/* Is the one that asks to join another rank of its job? */
+bool tsi_conn_is_of_job(const struct tsi_conn *c,
+			const struct tsi_msg_join *join);
 
 /* Where the samples end that it has taken. */
 uint64_t tsi_conn_taken(const struct tsi_conn *c);

@@ -163,6 +163,9 @@ bool tsi_jobs_had(const struct tsi_jobs *t, const struct tsi_msg_join *j);
 /* The first sample that is kept for ranks of jobs whose others may have left;
  * TSI_NEVER: none is. */
 uint64_t tsi_jobs_kept(const struct tsi_jobs *t);
+/* Is any of that kept for another job than the one that asks? */
+bool tsi_jobs_kept_for_others(const struct tsi_jobs *t,
+			      const struct tsi_msg_join *j);
 
 /* The reader is no more, and came to that tail. */
 void tsi_jobs_left(struct tsi_jobs *t, unsigned reader, uint64_t tail);

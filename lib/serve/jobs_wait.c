@@ -22,6 +22,12 @@ bool tsi_jobs_wait(struct tsi_jobs *t, unsigned reader)
 	return k && is_open(k) && r->joined;
 }
 
+static bool keeps_start(const struct tsi_job *k)
+{
+	/* Who returned to it, and could not be told, may be gone. */
+	return k->used && is_open(k) && (!k->returned || count_joined(k));
+}
+
 uint64_t tsi_jobs_kept(const struct tsi_jobs *t)
 {
 	uint64_t least = TSI_NEVER;
@@ -29,12 +35,20 @@ uint64_t tsi_jobs_kept(const struct tsi_jobs *t)
 	for (unsigned i = 0; t->waiting && i < TSI_JOBS; i++) {
 		const struct tsi_job *k = &t->job[i];
 
-		/* Who returned to it, and could not be told, may be gone. */
-		if (k->used && is_open(k) && k->start < least &&
-		    (!k->returned || count_joined(k)))
+		if (keeps_start(k) && k->start < least)
 			least = k->start;
 	}
 	return least;
+}
+
+bool tsi_jobs_kept_for_others(const struct tsi_jobs *t,
+			      const struct tsi_msg_join *j)
+{
+	for (unsigned i = 0; t->waiting && i < TSI_JOBS; i++)
+		if (keeps_start(&t->job[i]) &&
+		    (j->world < 2 || memcmp(t->job[i].id, j->job, TSOCK_JOB)))
+			return true;
+	return false;
 }
 
 bool tsi_jobs_asks(const struct tsi_jobs *t, const uint8_t *nonce)

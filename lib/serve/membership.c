@@ -19,6 +19,7 @@ static void jump_to(struct tsi_membership *m, uint64_t target)
 	m->jumping = true;
 	m->target = target;
 	m->furthest = max64(m->furthest, m->view[0].claimed);
+	m->common = max64(m->common, m->view[0].claimed);
 	m->greatest = min64(m->greatest, target);
 }
 
@@ -64,7 +65,8 @@ void tsi_membership_init(struct tsi_membership *m,
 	m->hold = m->kept = TSI_NEVER;
 	m->first_end = c->end;
 	tsi_membership_begin_at(m, &m->view[0], c->first);
-	m->greatest = m->last = m->furthest = c->first;
+	m->greatest = m->last = c->first;
+	m->furthest = m->common = c->first;
 }
 
 void tsi_membership_hold(struct tsi_membership *m, uint64_t from)
@@ -72,6 +74,7 @@ void tsi_membership_hold(struct tsi_membership *m, uint64_t from)
 	struct tsi_view_state *base = &m->view[0];
 
 	m->furthest = max64(m->furthest, max64(base->claimed, from));
+	m->common = max64(m->common, max64(base->claimed, from));
 	tsi_membership_begin_at(m, base, from);
 	tsi_membership_jump_joint(m);
 	m->hold = m->greatest = m->last = from;
@@ -180,6 +183,8 @@ int tsi_membership_join(struct tsi_membership *m, const struct tsi_join *j,
 	if (m->rows <= c.id)
 		m->rows = c.id + 1;
 	m->furthest = max64(m->furthest, c.start);
+	if (!tsi_membership_is_far(m, j, c.start))
+		m->common = max64(m->common, c.start);
 	/* A stream that is held for its readers, or that somebody goes on
 	 * with, had begun before. */
 	if (m->count >= m->c.min_members || m->hold != TSI_NEVER || j->returns)

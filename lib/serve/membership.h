@@ -100,6 +100,7 @@ struct tsi_membership {
 	uint64_t target;   /* of the jump */
 	uint64_t greatest; /* greatest min(tail, head) ever seen */
 	uint64_t furthest; /* greatest start given, or claim before a jump */
+	uint64_t common;   /* the same, without far starts of one job alone */
 	uint64_t last;     /* min(tail, head) of the last member that left, or
 			    * that needs no more samples */
 	int64_t looked_ms; /* by tsi_membership_look() */
@@ -111,6 +112,8 @@ struct tsi_join {
 	bool leaves;    /* between two epochs */
 	uint64_t after; /* no start lies before it; 0: its first join */
 	uint64_t from;  /* likewise, and the stream may be far from it */
+	unsigned ours;  /* with from: the members that are ranks of its job, */
+	bool others;    /* and is a start kept for ranks of another job? */
 	uint64_t read;  /* with after 0: the end of what its process has read
 			 * before, of this stream or of one that was begun
 			 * before it */

@@ -65,6 +65,14 @@ tsi_membership_origin(const struct tsi_membership *m, unsigned view);
 bool tsi_membership_must_jump(const struct tsi_membership *m,
 			      const struct tsi_join *j, uint64_t start);
 
+/*
+ * Does a join ask (from) for a start that is too far for a stream with readers
+ * of several jobs: more than two epochs beyond what was claimed, or what such
+ * readers wait for?
+ */
+bool tsi_membership_is_far(const struct tsi_membership *m,
+			   const struct tsi_join *j, uint64_t start);
+
 /* A view, which no reader has, begins anew at from. */
 void tsi_membership_begin_at(struct tsi_membership *m, struct tsi_view_state *v,
 			     uint64_t from);

@@ -458,28 +458,47 @@ static bool too_far(const struct tsi_membership *m, const struct tsi_join *j)
 	return j->after > most + 2 * m->c.epoch_len;
 }
 
-/*
- * The epoch that the ranks of other producers begin, too.  A stream that nobody
- * reads goes there; one that others read has to be near.
- */
-static int count_from(const struct tsi_membership *m, struct tsi_join *j)
+bool tsi_membership_is_far(const struct tsi_membership *m,
+			   const struct tsi_join *j, uint64_t start)
 {
-	uint64_t most = max64(m->furthest, m->view[0].claimed);
+	uint64_t most = max64(m->common, m->view[0].claimed);
 
-	if (j->from <= j->after)
+	if (m->jumping)
+		most = max64(most, m->target);
+	return j->from && start > most + 2 * m->c.epoch_len;
+}
+
+/* Is the stream there for no other job than the joiner's? */
+static bool is_among_own(const struct tsi_membership *m,
+			 const struct tsi_join *j)
+{
+	return m->count == j->ours && m->hold == TSI_NEVER && !j->others;
+}
+
+/*
+ * The epoch that the ranks of other producers begin, too.  A stream that no
+ * other job reads goes there; one that others read has to be near.
+ */
+static int check_from(const struct tsi_membership *m, const struct tsi_join *j)
+{
+	uint64_t start = j->exact ? j->after : j->from;
+	unsigned others = m->count - j->ours;
+
+	if (!j->from ||
+	    (comes_to(m, start) &&
+	     (is_among_own(m, j) || !tsi_membership_is_far(m, j, start))))
 		return 0;
-	if (!comes_to(m, j->from) ||
-	    (!is_alone(m) && j->from > most + 2 * m->c.epoch_len))
-		return tsi_err(TSOCK_EREFUSED,
-			       "epoch %llu can't be begun: the stream is at "
-			       "epoch %llu, for %u other consumer%s; start a "
-			       "producer for this job alone (--name)",
-			       (unsigned long long)(j->from / m->c.epoch_len),
-			       (unsigned long long)(m->view[0].claimed /
-						    m->c.epoch_len),
-			       m->count, m->count == 1 ? "" : "s");
-	j->after = j->from;
-	return 0;
+	/* It may be one that is still to come. */
+	if (!others)
+		others = 1;
+	return tsi_err(
+		TSOCK_EREFUSED,
+		"epoch %llu can't be begun: the stream is at epoch "
+		"%llu, for %u other consumer%s; start a producer for "
+		"this job alone (--name)",
+		(unsigned long long)(start / m->c.epoch_len),
+		(unsigned long long)(m->view[0].claimed / m->c.epoch_len),
+		others, others == 1 ? "" : "s");
 }
 
 /*
@@ -511,14 +530,15 @@ int tsi_membership_forecast(const struct tsi_membership *m,
 			       "a join after sample %llu, which the stream "
 			       "hasn't come near",
 			       (unsigned long long)j.after);
+	err = check_from(m, &j);
+	if (err)
+		return err;
 	if (j.exact)
 		return forecast_exact(m, &j, start);
 	if (j.detached)
 		return forecast_detached(m, &j, start);
 	count_read(m, &j);
-	err = count_from(m, &j);
-	if (err)
-		return err;
+	j.after = max64(j.after, j.from);
 	/* Only the first epoch may be a short one. */
 	if (j.join == TSOCK_JOIN_NOW && j.after)
 		j.join = TSOCK_JOIN_EPOCH;

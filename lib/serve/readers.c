@@ -62,6 +62,21 @@ static struct tsi_join rules_of(const struct tsi_msg_join *join, unsigned view)
 	return j;
 }
 
+/* The same, with what is known of the joiner's job. */
+static struct tsi_join rules_among(const struct tsi_readers *r,
+				   const struct tsi_msg_join *join,
+				   unsigned view)
+{
+	struct tsi_join j = rules_of(join, view);
+
+	if (!j.from)
+		return j;
+	for (unsigned i = 0; tsi_membership_next(r->membership, &i); i++)
+		j.ours += tsi_conn_is_of_job(&r->conn[i], join);
+	j.others = tsi_jobs_kept_for_others(&r->jobs, join);
+	return j;
+}
+
 /* Ranks begin together; after a restart each returns by itself. */
 static bool begins_with_others(const struct tsi_msg_join *join)
 {
@@ -74,7 +89,7 @@ static bool begins_with_others(const struct tsi_msg_join *join)
 int tsi_readers_forecast(struct tsi_readers *r, const struct tsi_msg_join *join,
 			 unsigned view, uint64_t *start)
 {
-	struct tsi_join rules = rules_of(join, view);
+	struct tsi_join rules = rules_among(r, join, view);
 	int err;
 
 	if (tsi_returners_collect(&r->returners))
@@ -164,7 +179,7 @@ static int rejoin_job(struct tsi_readers *r, const struct tsi_msg_join *join,
 static int join_membership(struct tsi_readers *r, const struct tsi_offer *o,
 			   struct tsi_joined *out)
 {
-	struct tsi_join rules = rules_of(&o->join, o->view);
+	struct tsi_join rules = rules_among(r, &o->join, o->view);
 	int err;
 
 	if (tsi_returners_collect(&r->returners))

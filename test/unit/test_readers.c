@@ -113,6 +113,123 @@ static void a_start_is_kept_from_the_first_rank_s_join_on(void **state)
 	assert_int_equal(tsi_membership_kept(&membership_m), TSI_NEVER);
 }
 
+/* A rank of that job begins this epoch or a later one, by a new connection. */
+static int begins_from(uint8_t job, uint32_t rank, uint64_t epoch)
+{
+	static uint8_t connections = 10;
+	struct tsi_offer o = readers_offer_of(connections++);
+	uint64_t start;
+	int err;
+
+	o.join.world = 2;
+	o.join.rank = rank;
+	o.join.from = epoch * N;
+	o.join.between = TSOCK_BETWEEN_HOLD;
+	memset(o.join.job, job, TSOCK_JOB);
+	err = tsi_readers_forecast(&readers_table, &o.join, 0, &start);
+	if (!err)
+		err = joins(&o);
+	if (!err)
+		tsi_readers_confirm(&readers_table, &o, reply.row);
+	return err;
+}
+
+/* A reader of the stream that leaves by itself: its LEAVE comes after all. */
+static void leaves(unsigned id)
+{
+	uint8_t nonce[TSI_NONCE];
+
+	memcpy(nonce, tsi_conn_nonce(tsi_readers_conn(&readers_table, id)),
+	       TSI_NONCE);
+	tsi_readers_leave(&readers_table, nonce);
+}
+
+static void a_job_takes_a_stream_of_its_own_to_any_epoch(void **state)
+{
+	(void)state;
+	assert_int_equal(begins_from('j', 0, 0), 0);
+	assert_int_equal(begins_from('j', 1, 0), 0);
+	membership_fill_all();
+	leaves(0);
+	assert_int_equal(begins_from('j', 0, 1000), 0);
+	assert_int_equal(reply.start, 1000 * N);
+	/* The other rank is where it was, and nothing is made for it. */
+	assert_false(tsi_membership_jumping(&membership_m));
+	leaves(1);
+	assert_int_equal(begins_from('j', 1, 1000), 0);
+	assert_int_equal(reply.start, 1000 * N);
+	assert_int_equal(tsi_membership_head(&membership_m, 0), 1000 * N);
+}
+
+/* Only the epoch that it has begun is kept for the rank that didn't come. */
+static void a_stream_that_is_kept_for_a_job_goes_on_with_it(void **state)
+{
+	(void)state;
+	assert_int_equal(begins_from('j', 0, 0), 0);
+	leaves(0);
+	assert_int_equal(tsi_membership_kept(&membership_m), 0);
+	assert_int_equal(begins_from('k', 0, 1000), TSOCK_EREFUSED);
+	said("epoch 1000 can't be begun");
+	assert_int_equal(begins_from('j', 0, 1000), 0);
+	assert_int_equal(reply.start, 1000 * N);
+	assert_int_equal(tsi_membership_kept(&membership_m), 1000 * N);
+	/* No epoch before that is made. */
+	assert_int_equal(tsi_membership_head(&membership_m, 0), 1000 * N);
+	assert_int_equal(begins_from('j', 1, 0), 0);
+	assert_int_equal(reply.start, 1000 * N);
+}
+
+static void a_job_does_not_take_another_one_far(void **state)
+{
+	(void)state;
+	assert_int_equal(begins_from('j', 0, 0), 0);
+	assert_int_equal(begins_from('j', 1, 0), 0);
+	assert_int_equal(begins_from('k', 0, 0), 0);
+	leaves(0);
+	assert_int_equal(begins_from('j', 0, 1000), TSOCK_EREFUSED);
+	said("for 1 other consumer;");
+	assert_int_equal(begins_from('j', 0, 2), 0);
+	assert_int_equal(reply.start, 2 * N);
+}
+
+/* Then it need not wait a thousand epochs for that one. */
+static void nor_where_the_other_job_came_meanwhile(void **state)
+{
+	(void)state;
+	assert_int_equal(begins_from('j', 0, 0), 0);
+	assert_int_equal(begins_from('j', 1, 0), 0);
+	leaves(0);
+	assert_int_equal(begins_from('j', 0, 1000), 0);
+	assert_int_equal(begins_from('k', 0, 0), 0);
+	assert_int_equal(reply.start, 0);
+	leaves(1);
+	assert_int_equal(begins_from('j', 1, 1000), TSOCK_EREFUSED);
+	said("for 1 other consumer;");
+	/* Nor by a nearer one, since it would begin where rank 0 did. */
+	assert_int_equal(begins_from('j', 1, 1), TSOCK_EREFUSED);
+}
+
+/* The one that is behind reads on, or goes there as well. */
+static void ranks_that_want_different_epochs_get_them(void **state)
+{
+	(void)state;
+	assert_int_equal(begins_from('j', 0, 0), 0);
+	assert_int_equal(begins_from('j', 1, 0), 0);
+	leaves(0);
+	assert_int_equal(begins_from('j', 0, 1000), 0);
+	leaves(1);
+	assert_int_equal(begins_from('j', 1, 500), 0);
+	assert_int_equal(reply.start, 1000 * N);
+	leaves(1);
+	assert_int_equal(begins_from('j', 1, 3000), 0);
+	assert_int_equal(reply.start, 3000 * N);
+	membership_fill_all();
+	assert_int_equal(tsi_membership_head(&membership_m, 0), 1000 * N + C);
+	leaves(0);
+	assert_int_equal(begins_from('j', 0, 2000), 0);
+	assert_int_equal(reply.start, 3000 * N);
+}
+
 /* A GPU's batch comes back when its copy has ended; its process may not. */
 static void what_a_dead_reader_had_taken_counts_as_read(void **state)
 {
@@ -299,6 +416,11 @@ int main(void)
 		TEST(a_rank_whose_job_was_forgotten_asks_again),
 		TEST(ranks_that_go_on_go_on_at_one_sample),
 		TEST(a_start_is_kept_from_the_first_rank_s_join_on),
+		TEST(a_job_takes_a_stream_of_its_own_to_any_epoch),
+		TEST(a_stream_that_is_kept_for_a_job_goes_on_with_it),
+		TEST(a_job_does_not_take_another_one_far),
+		TEST(nor_where_the_other_job_came_meanwhile),
+		TEST(ranks_that_want_different_epochs_get_them),
 		TEST(what_a_dead_reader_had_taken_counts_as_read),
 		TEST(what_a_rank_has_read_counts_when_it_leaves),
 		TEST(a_rank_that_is_ahead_begins_later),

@@ -299,6 +299,30 @@ def test_ranks_of_several_streams_agree_on_an_epoch(serve, ranks):
     assert [rank.begin_from(0) for rank in job] == [most + 1] * WORLD
 
 
+def test_ranks_go_to_any_epoch_of_a_stream_that_no_other_job_reads(
+    serve, ranks
+):
+    serve("--shard", "0-1/4", "--seed", 3, name="a")
+    first, second = job = ranks({"a": (0, 1)})
+    assert [rank.begin() for rank in job] == [0, 0]
+    assert [rank.begin_from(90) for rank in job] == [90, 90]
+    assert len(step(job)) == 2 * BATCH
+    # The second one is given what the first one has begun.
+    assert [first.begin_from(2000), second.begin_from(900)] == [2000, 2000]
+    assert len(step(job)) == 2 * BATCH
+    # The first one reads on, and the second one waits, until both agree.
+    assert [first.begin_from(3000), second.begin_from(5000)] == [3000, 5000]
+    batch = c_void_p()
+    code = lib.tsock_next(second.handle, 0, byref(batch))
+    assert code == errors.EAGAIN
+    while first.next():
+        pass
+    assert first.begin() == 3001
+    assert first.next()
+    assert first.begin_from(4000) == 5000
+    assert len(step(job)) == 2 * BATCH
+
+
 def test_a_stream_that_others_read_does_not_go_far(serve, ranks):
     serve("--shard", "0-1/4", name="a")
     (other,) = ranks({"a": (0, 0)}, job=b"l" * 16)
